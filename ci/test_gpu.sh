@@ -97,7 +97,7 @@ run_benchmarks() {
   benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 
-# Past the edge, with a budget in the place of a smaller card: about forty minutes.
+# Past the edge, with a budget in the place of a smaller card: about an hour.
 run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
@@ -105,18 +105,21 @@ run_residency() {
   each residency/fits=residency_fits driver/deferred_discards=deferred_discards \
     residency/undiscarded=undiscarded driver/migration_threads=migration_threads || failed=1
   benchmark past_the_edge/run.py --rounds 6 \
-    --sides resident,default,fault-driven,fault-driven-prefetched \
-    --json "$results/past_the_edge_cudf.json" || failed=1
-  benchmark past_the_edge/run.py --program merge-and-sort --factor 2.3 --rounds 6 \
-    --sides resident,default,fault-driven \
-    --json "$results/past_the_edge_merge_and_sort.json" || failed=1
+    --sides resident,default,fault-driven --json "$results/past_the_edge_cudf.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --sides default,fault-driven-prefetched \
+    --json "$results/past_the_edge_cudf_prefetched.json" || failed=1
   local call words
-  for call in "cudf-pandas --budget 1GiB --rounds 6" "pds-h --budget 1GiB --rounds 6" \
-    "xgboost --budget 1GiB --pieces 12 --rounds 6" "cupy --budget 4GiB --rounds 6" \
-    "swin-b --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20" \
-    "graphsage --budget 4GiB --pieces 1 --rounds 5"; do
+  for call in "merge-and-sort --sides resident,default,fault-driven --factor 2.3 --rounds 6" \
+    "mortgage --sides resident,default,fault-driven --rounds 6" \
+    "training --sides resident,announced,fault-driven --rounds 6" \
+    "cudf-pandas --sides resident,default --budget 1GiB --rounds 6" \
+    "pds-h --sides resident,default --budget 1GiB --rounds 6" \
+    "xgboost --sides resident,default --budget 1GiB --pieces 12 --rounds 6" \
+    "cupy --sides resident,default --budget 4GiB --rounds 6" \
+    "swin-b --sides resident,default --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20" \
+    "graphsage --sides resident,default --budget 4GiB --pieces 1 --rounds 5"; do
     read -ra words <<<"$call"
-    benchmark past_the_edge/run.py --program "${words[0]}" --sides resident,default "${words[@]:1}" \
+    benchmark past_the_edge/run.py --program "${words[@]}" \
       --json "$results/past_the_edge_${words[0]//-/_}.json" || failed=1
   done
   each past_the_edge/bound=past_the_edge_bound pool/seeing_cost=seeing_cost || failed=1

@@ -51,7 +51,8 @@ def cuda_driver(device: int = 0) -> CudaDriver:
     Returns
     -------
     CudaDriver
-        Thread-safe. Opening it moves 2 MiB to the device and back, to test the counters.
+        Thread-safe. Opening it moves up to 8 MiB to the device and back, to test what it relies
+        on.
 
     Raises
     ------

@@ -120,26 +120,29 @@ BENCHMARKS = (
     # ci/test_gpu.sh residency
     _gpu(
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
-        *("--sides", "resident,default,fault-driven,fault-driven-prefetched"),
+        *("--sides", "resident,default,fault-driven"),
+    ),
+    _gpu(
+        *("past_the_edge_cudf_prefetched", "past_the_edge/run", "--rounds", "6"),
+        *("--sides", "default,fault-driven-prefetched"),
     ),
     *(
         _gpu(
             f"past_the_edge_{program.replace('-', '_')}",
             "past_the_edge/run",
-            *("--program", program, "--sides", "resident,default", *words.split()),
+            *("--program", program, "--sides", *words.split()),
         )
         for program, words in (
-            ("cudf-pandas", "--budget 1GiB --rounds 6"),
-            ("pds-h", "--budget 1GiB --rounds 6"),
-            ("xgboost", "--budget 1GiB --pieces 12 --rounds 6"),
-            ("cupy", "--budget 4GiB --rounds 6"),
-            ("swin-b", "--budget 6GiB --pieces 1 --rounds 6 --sample-ms 20"),
-            ("graphsage", "--budget 4GiB --pieces 1 --rounds 5"),
+            ("merge-and-sort", "resident,default,fault-driven --factor 2.3 --rounds 6"),
+            ("mortgage", "resident,default,fault-driven --rounds 6"),
+            ("training", "resident,announced,fault-driven --rounds 6"),
+            ("cudf-pandas", "resident,default --budget 1GiB --rounds 6"),
+            ("pds-h", "resident,default --budget 1GiB --rounds 6"),
+            ("xgboost", "resident,default --budget 1GiB --pieces 12 --rounds 6"),
+            ("cupy", "resident,default --budget 4GiB --rounds 6"),
+            ("swin-b", "resident,default --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20"),
+            ("graphsage", "resident,default --budget 4GiB --pieces 1 --rounds 5"),
         )
-    ),
-    _gpu(
-        *("past_the_edge_merge_and_sort", "past_the_edge/run", "--program", "merge-and-sort"),
-        *("--factor", "2.3", "--rounds", "6", "--sides", "resident,default,fault-driven"),
     ),
     _gpu("past_the_edge_bound", "past_the_edge/bound"),
     _gpu("seeing_cost", "pool/seeing_cost"),

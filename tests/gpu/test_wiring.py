@@ -219,3 +219,58 @@ def test_reinitialize_leaves_a_context_behind_as_rmm_does() -> None:
         """
     )
     assert out.strip() == "done"
+
+
+SEEN_PROGRAM = """
+import os
+
+import cupy
+
+import rmm_uvm
+
+library, seen = os.environ["LIBRARY"], os.environ["SEEN"]
+uvm = rmm_uvm.reinitialize("64MiB", "2GiB", device_budget="128MiB", monitor=False)
+if library == "numba":
+    from numba import cuda
+
+    @cuda.jit
+    def add_one(array):
+        index = cuda.grid(1)
+        if index < array.size:
+            array[index] += 1
+
+arrays = [cupy.full(4 << 20, number, cupy.uint64) for number in range(8)]  # 32 MiB each
+if seen == "unseen":
+    for wiring in uvm.wirings:
+        if wiring.library not in ("cupy", "rmm"):
+            wiring.undo()
+before = rmm_uvm.residency_statistics()
+for _ in range(4):
+    for array in arrays:
+        if library == "cupy":
+            cupy.add(array, 1, out=array)
+        else:
+            add_one[(array.size + 255) // 256, 256](array)
+cupy.cuda.runtime.deviceSynchronize()
+after = rmm_uvm.residency_statistics()
+for name in ("fetched_bytes", "found_bytes", "faulted_bytes", "failed_calls"):
+    print(name, getattr(after, name) - getattr(before, name))
+print("right", all(bool((a == n + 4).all()) for n, a in enumerate(arrays)))
+"""
+
+
+@pytest.mark.parametrize("library", ["cupy", "numba"])
+def test_kernels_of_a_library_are_seen_and_nothing_faults_in(library: str) -> None:
+    told = dict(
+        line.split()
+        for line in run(SEEN_PROGRAM, {"LIBRARY": library, "SEEN": "seen"}).splitlines()
+    )
+    unseen = dict(
+        line.split()
+        for line in run(SEEN_PROGRAM, {"LIBRARY": library, "SEEN": "unseen"}).splitlines()
+    )
+    assert told["right"] == unseen["right"] == "True"
+    assert told["failed_calls"] == unseen["failed_calls"] == "0"
+    assert int(told["fetched_bytes"]) > 3 * 128 << 20
+    assert int(told["found_bytes"]) == 0
+    assert int(unseen["found_bytes"]) > 128 << 20  # the twin: so it would be noticed

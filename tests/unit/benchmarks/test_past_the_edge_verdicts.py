@@ -196,6 +196,15 @@ def test_checksums_of_both_sides_must_be_equal(rows: Rows) -> None:
     assert rows.ratio()["reasons"] == ["the checksums of both sides differ"]
 
 
+def test_side_of_which_no_run_counts_has_no_checksums_that_could_differ(rows: Rows) -> None:
+    for twin in rows.of("twins"):
+        twin["stop"]["moved_bytes"] = [0, 0]
+
+    reasons = rows.ratio()["reasons"]
+    assert "default: 0 repetitions count, of at least 5" in reasons
+    assert "the checksums of both sides differ" not in reasons
+
+
 def test_checksums_of_one_side_must_be_equal(rows: Rows) -> None:
     rows.of("runs")[4]["rounds"][0]["checksum"] = 41
 
