@@ -15,6 +15,12 @@ class ResidencyPresenceLimits : public tests::ConfirmedProgram {
  protected:
   /** @brief Some page of somebody's left, so that blocks are in doubt. */
   void put_in_doubt() { driver->counted.device_to_host_bytes += std::size_t{4096}; }
+  void touch_often(int times)
+  {
+    for (int time = 0; time < times; ++time) {
+      touch(0, 2);
+    }
+  }
 };
 
 TEST_F(ResidencyPresenceLimits, NothingIsConfirmedBeforeTheFirstUse)
@@ -125,22 +131,18 @@ TEST_F(ResidencyPresenceLimits, WhereAllFitsUsesArePassedOverAgainAfterOthersMov
   budget = blocks(32);  // all of the slab
   make();
   allocate(0, 8);
-  EXPECT_TRUE(manager->all_present());
   for (int time = 0; time < 3; ++time) {
+    EXPECT_TRUE(manager->all_present());
     put_in_doubt();
     static_cast<void>(moves());
-    for (int use = 0; use < 15; ++use) {
-      EXPECT_FALSE(manager->all_present());
-      touch(0, 2);
-    }
-    touch(0, 2);  // half as many uses as the slab has blocks
+    touch_often(15);
+    EXPECT_FALSE(manager->all_present());
+    touch_often(1);  // half as many uses as the slab has blocks
     EXPECT_EQ(moves(), (calls{fetched(0, 2), fetched(2, 6)}));
-    EXPECT_TRUE(manager->all_present());
   }
-  auto const wanted_bytes = manager->statistics().wanted_bytes;
   touch(0, 8);
   EXPECT_TRUE(moves().empty());
-  EXPECT_EQ(manager->statistics().wanted_bytes, wanted_bytes);
+  EXPECT_EQ(manager->statistics().wanted_bytes, blocks(96));
 }
 
 TEST_F(ResidencyPresenceLimits, UsesAreNotPassedOverAgainOnceABlockOfOursLeft)
@@ -149,9 +151,7 @@ TEST_F(ResidencyPresenceLimits, UsesAreNotPassedOverAgainOnceABlockOfOursLeft)
   make();
   allocate(0, 8);
   EXPECT_EQ(manager->evict(at(4)), blocks(1));
-  for (int use = 0; use < 40; ++use) {
-    touch(0, 2);
-  }
+  touch_often(40);
   EXPECT_FALSE(manager->all_present());
 }
 

@@ -143,7 +143,7 @@ void arrivals::bring(arrival_request const& request)
   auto const all_bytes     = needed_bytes(view, request.wanted, missing_bytes);
   if (all_bytes > ledger.budget_bytes()) {
     ++too_large_;
-    too_large_bytes_ = std::max(too_large_bytes_, all_bytes);
+    too_large_bytes_        = std::max(too_large_bytes_, all_bytes);
     auto const budget_bytes = ledger.budget_bytes();  // it may change, once the lock is given up
     view.lock().unlock();
     bring_in_parts(request, budget_bytes);

@@ -87,7 +87,7 @@ class presence {
   use_clock const& clock_;
   moved_account& moved_;
   std::atomic<std::uint64_t> quiet_bytes_;  // had left the device when all was known to be there
-  std::atomic<bool> sent_away_{false};  // something was moved away
+  std::atomic<bool> sent_away_{false};      // something was moved away
   confirmed_presence confirmed_;
   std::size_t uses_in_doubt_{0};  // since the last look
   std::uint64_t wanted_bytes_{0};
