@@ -73,6 +73,10 @@ def test_what_a_budget_that_fits_costs_is_in_the_document() -> None:
     assert f"{round((of_neighbours - 1) * 100)} % of the mortgage ETL" in document
     assert f"shortest of {result['rounds']} iterations takes {ratio:.2f} of the time" in document
     assert f"are {of_neighbours:.2f} of their neighbours'" in document
+    plain = sorted((least["plain"], least["plain again"]))
+    assert f"differ by {(plain[1] / plain[0] - 1) * 100:.1f} % in their shortest" in document
+    bounds = [one["must_be_at_most"] for one in result["verdicts"].values() if one is not True]
+    assert bounds == [1.01, 1.01]  # what is missed is said where missed bounds are listed
 
 
 @pytest.mark.parametrize(
@@ -143,6 +147,10 @@ def test_what_page_faults_take_is_in_the_document() -> None:
         least, most = min(ratio["ratios"]), max(ratio["ratios"])
         told = [f"{ratio['seconds_ratio']:.2f}", words, f"({least:.2f} to {most:.2f}"]
         assert " ".join(filter(None, told)) in document
+        judges = ratio["beyond"][ratio["over"]]
+        beyond = max(judges[name]["average_bytes"] for name in ("stops", "page_tables"))
+        of_budget = f"{beyond / ratio['budget_bytes'] * 100:.1f} % of the budget beyond it"
+        assert of_budget in document
     assert mortgage["seconds_ratio"] < 1
 
 

@@ -102,7 +102,7 @@ bool presence::confirm(ledger_view& view, absent_blocks& absent)
   confirmed_.left_bytes.store(left_bytes, std::memory_order_relaxed);
   confirmed_.holds.store(true, std::memory_order_release);
   if (!ledger_.under_pressure() && !sent_away_.load(std::memory_order_relaxed)) {
-    quiet_bytes_.store(left_bytes, std::memory_order_relaxed);  // it was of others
+    quiet_bytes_.store(left_bytes, std::memory_order_relaxed);  // what left was not ours
   }
   return true;
 }
