@@ -115,10 +115,6 @@ MISSED: dict[str, list[str]] = {
         "fits: processor time of a call, 8 threads / 1",
     ],
     "recycled_memory": ["ours / Prefetch(Pool(Managed))"],
-    "residency_fits": [
-        "mortgage: everything fits, managed / not",
-        "mortgage: everything fits, managed / not, median of neighbours",
-    ],
     "residency_discards": [
         "fir, 2x: time against fetching, the paper's programs simulated",
         "hash join, 2x: time against fault-driven, the paper's ratio",
