@@ -276,8 +276,13 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
 
     @property
     def budget(self):
-        """The budget that is kept, a `rmm_uvm.residency.Budget`; None without one."""
+        """The budget that is kept, a `rmm_uvm.residency.Budget`, as it was asked for; None without."""
         return self.managed_mr.residency.budget
+
+    @property
+    def budget_bytes(self):
+        """How large the budget is now, bytes; None without one. It differs where it follows others."""
+        return self.managed_mr.residency.budget_bytes
 
     def get_allocated_bytes(self):
         """Bytes handed out and not freed: the footprint."""

@@ -87,6 +87,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
     cdef cppclass residency_settings:
         size_t budget_bytes
         size_t low_bytes
+        size_t followed_bytes
         bool direct
         size_t piece_bytes
         size_t fetch_bytes
@@ -116,6 +117,9 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
     cdef cppclass residency_statistics:
         eviction_policy policy
         size_t budget_bytes
+        uint64_t budget_changes
+        size_t unmanaged_bytes
+        size_t hidden_bytes
         size_t resident_bytes
         size_t peak_resident_bytes
         size_t pinned_bytes
@@ -183,6 +187,7 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         void start_budget(const residency_settings&) except +
         bint change_budget(size_t, size_t) noexcept
         void end_budget() noexcept
+        size_t budget_bytes() noexcept
         prefetch_statistics statistics() noexcept
         optional[residency_statistics] budget_statistics() noexcept
         const residency_ledger& ledger() noexcept

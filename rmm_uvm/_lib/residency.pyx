@@ -51,6 +51,7 @@ cdef residency_settings _settings_of(budget) except *:
     cdef residency_settings settings
     settings.budget_bytes = budget.budget_bytes
     settings.low_bytes = budget.low_bytes
+    settings.followed_bytes = budget.budget_bytes if budget.follows else 0
     settings.direct = budget.direct
     settings.piece_bytes = budget.piece_bytes or 0
     settings.fetch_bytes = budget.fetch_bytes or 0
@@ -339,6 +340,11 @@ cdef class ManagedResidency:
             dereference(self.handle).unpin(where)
 
     @property
+    def budget_bytes(self):
+        """The budget now; None without one."""
+        return dereference(self.handle).budget_bytes() or None
+
+    @property
     def keeps_budget(self):
         """Whether there is a budget."""
         return self.budget is not None
@@ -399,6 +405,9 @@ cdef class ManagedResidency:
         return {
             "policy": _POLICY_NAMES[<int>s.policy],
             "budget_bytes": s.budget_bytes,
+            "budget_changes": s.budget_changes,
+            "unmanaged_bytes": s.unmanaged_bytes,
+            "hidden_bytes": s.hidden_bytes,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,
             "pinned_bytes": s.pinned_bytes,

@@ -8,7 +8,7 @@ __all__ = ["INJECTED"]
 
 _CALLS = (
     # Of drivers.
-    *("memory", "allocate_managed", "allocate_device", "free_managed"),
+    *("memory", "unmanaged_bytes", "allocate_managed", "allocate_device", "free_managed"),
     *("prefetch", "migrate", "discard", "discard_and_prefetch", "advise", "order"),
     *("mark", "own_stream", "synchronize", "not_on_host", "touch", "cpu_touch", "compute"),
     *("neighbor_memory", "open_neighbor", "read_neighbor_load", "measure_links"),

@@ -109,8 +109,9 @@ def managed_pool(
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None
         How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device,
-        or a `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``,
-        and without it none: the kernel driver evicts.
+        "auto" for what others leave of it, followed while they take and give back, or a
+        `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``, and
+        without it none: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
@@ -179,8 +180,12 @@ def build_pool(
     total_bytes = driver.info.total_bytes
     budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
     open_neighbors_or_warn(driver, budget, stacklevel=5)  # at the line that called our caller
-    budget_bytes = None if budget is None else budget.budget_bytes
-    request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
+    request = PoolRequest(
+        initial_pool_size,
+        maximum_pool_size,
+        budget_bytes=None if budget is None else budget.budget_bytes,
+        follows=budget is not None and budget.follows,
+    )
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)
 
 

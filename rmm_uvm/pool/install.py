@@ -195,6 +195,7 @@ def reinitialize(
             maximum_pool_size,
             ipc_pool_size,
             None if budget is None else budget.budget_bytes,
+            follows=budget is not None and budget.follows,
         )
         for budget in budgets
     ]

@@ -280,7 +280,7 @@ def _budget_rows(
     budget = residency.budget
     if budget is None:
         return [("budget", "none", "the kernel driver evicts, when the device is full")]
-    size = format_bytes(budget.budget_bytes)
+    size = format_bytes(residency.budget_bytes or budget.budget_bytes)
     drops = budget.discard_dead and info.discard
     dead = "dead data go first, without a copy" if drops else "dead data are copied too"
     return [

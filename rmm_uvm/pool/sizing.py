@@ -17,6 +17,7 @@ import dataclasses
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.support.settings import LEAST_BUDGET_BYTES
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size
 
 __all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
@@ -47,12 +48,15 @@ class PoolRequest:
         Most of the device that managed memory may take; None for no budget. With one the first slab
         is as large by default: a pool hands out all of a slab before it hands out anything twice,
         and in a larger one data that fit would go through more memory than the budget holds.
+    follows : bool
+        The budget gives way to others: it is no more than what is free.
     """
 
     initial: int | str | float | None = None
     maximum: int | str | float | None = None
     ipc: int | str | float | None = None
     budget_bytes: int | None = None
+    follows: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +173,11 @@ def plan_sizes(
             "them for managed memory to work in: ask for less"
         )
     capacity_bytes = total_bytes - ipc_bytes
+    if request.budget_bytes is not None and request.follows:
+        left_bytes = max(free_bytes - ipc_bytes, LEAST_BUDGET_BYTES)
+        request = dataclasses.replace(
+            request, budget_bytes=min(request.budget_bytes, left_bytes, capacity_bytes)
+        )
     if request.budget_bytes is not None and request.budget_bytes > capacity_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(request.budget_bytes)}: the IPC pool leaves "
@@ -187,9 +196,10 @@ def plan_sizes(
         sharers,
         host_sharers,
     )
-    if request.budget_bytes is not None and request.budget_bytes > free_bytes - ipc_bytes:
+    kept_bytes = None if request.follows else request.budget_bytes
+    if kept_bytes is not None and kept_bytes > free_bytes - ipc_bytes:
         over = (
-            f"device_budget is {format_bytes(request.budget_bytes)}, and "
+            f"device_budget is {format_bytes(kept_bytes)}, and "
             f"{format_bytes(max(free_bytes - ipc_bytes, 0))} of the device are free: past that the "
             "kernel driver evicts too"
         )

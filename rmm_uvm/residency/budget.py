@@ -21,6 +21,7 @@ from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size, whol
 
 __all__ = [
     "Budget",
+    "auto_bytes",
     "budget_for",
     "next_budget",
     "only_sizes_differ",
@@ -32,7 +33,11 @@ __all__ = [
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
 _SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
+# Of the device, kept free of a budget that follows others: their next jump finds room there.
+_RESERVE_FRACTION = 1 / 32
+_MOST_RESERVE_BYTES = 2 << 30
 _SWITCHES = (
+    "follows",
     *("discard_dead", "fetch", "ahead", "background"),
     *("in_place", "copy_beside", "multipath", "keep_copies", "direct"),
 )
@@ -49,6 +54,11 @@ class Budget:
     policy : {"repeat", "lru", "fifo", "correlation"}
         Which live blocks leave first. "repeat" and "correlation" learn a program's repetition, and
         are "lru" while they foresee little.
+    follows : bool
+        The budget is what others leave of `budget_bytes`, and follows while they take and give
+        back: memory of cudaMalloc in all processes, and what else the device's free memory shows
+        to be gone. As ``device_budget="auto"``, which is this with all of the device but a reserve
+        of 1/32, at most 2 GiB. `UvmResourceAdaptor.budget_bytes` says what it is now.
     discard_dead : bool
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
@@ -138,6 +148,7 @@ class Budget:
     piece_bytes: int | None = None
     fetch_bytes: int | None = None
     ahead_bytes: int | None = None
+    follows: bool = False
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +218,18 @@ class Budget:
         return cast("int | None", self.harvest_limit)
 
 
+def auto_bytes(total_bytes: int) -> int:
+    """Return what a budget that follows others shares with them: the device less a reserve, bytes.
+
+    Examples
+    --------
+    >>> auto_bytes(80 << 30) >> 30, auto_bytes(64 << 20) >> 20
+    (78, 62)
+    """
+    reserve_bytes = min(int(total_bytes * _RESERVE_FRACTION), _MOST_RESERVE_BYTES)
+    return max((total_bytes - reserve_bytes) // VA_BLOCK_BYTES * VA_BLOCK_BYTES, 0)
+
+
 def budget_for(
     device_budget: int | str | float | Budget | None,
     policy: str | None,
@@ -224,7 +247,7 @@ def budget_for(
     Parameters
     ----------
     device_budget : int, str, float, Budget or None
-        Bytes, "12GiB", a fraction of device memory, or all settings.
+        Bytes, "12GiB", a fraction of device memory, "auto", or all settings.
     policy : str or None
         An eviction policy; None for the default.
     total_bytes : int
@@ -260,11 +283,19 @@ def budget_for(
         chosen = around["neighbors"] if neighbors is None else neighbors
         if harvest_limit is None and chosen is not None:
             harvest_limit = around["harvest_limit"]
+        follows = device_budget == "auto"
+        size_bytes = (
+            auto_bytes(total_bytes) if follows else parse_size(device_budget, total_bytes, name)
+        )
+        if follows:
+            reserve = format_bytes(total_bytes - size_bytes)
+            reason = f"{reason}: what others leave of the device, less {reserve}"
         budget = Budget(
-            parse_size(device_budget, total_bytes, name),
+            size_bytes,
             policy or around["eviction"] or DEFAULT_POLICY,
             neighbors=SETTINGS["neighbors"].read(chosen),
             harvest_limit=harvest_limit,
+            follows=follows,
             reason=reason,
         )
     refuse_larger(budget.budget_bytes, total_bytes)
@@ -281,7 +312,7 @@ def next_budget(
     kept : Budget or None
         What is kept until now.
     asked : int, str, float, Budget or None
-        Bytes, "12GiB" or a fraction of device memory: all else stays as it was, and the low
+        Bytes, "12GiB", a fraction of device memory or "auto": all else stays as it was, and the low
         watermark follows. A `Budget` replaces everything; None ends it, whatever the environment
         says.
     total_bytes : int
@@ -296,11 +327,19 @@ def next_budget(
         return None
     if kept is None or isinstance(asked, Budget):
         return budget_for(asked, None, total_bytes)
-    size_bytes = parse_size(asked, total_bytes, "device_budget")
+    follows = asked == "auto"
+    size_bytes = (
+        auto_bytes(total_bytes) if follows else parse_size(asked, total_bytes, "device_budget")
+    )
     refuse_larger(size_bytes, total_bytes)
     ahead_bytes = None if kept.ahead_bytes is None else min(kept.ahead_bytes, size_bytes)
     return dataclasses.replace(
-        kept, budget_bytes=size_bytes, low_bytes=None, ahead_bytes=ahead_bytes, reason="as asked"
+        kept,
+        budget_bytes=size_bytes,
+        low_bytes=None,
+        ahead_bytes=ahead_bytes,
+        follows=follows,
+        reason="as asked",
     )
 
 

@@ -28,7 +28,12 @@ class ResidencyStatistics:
     Parameters
     ----------
     budget_bytes : int
-        Managed bytes that are kept on the device.
+        Managed bytes that are kept on the device: now, where the budget follows others.
+    budget_changes : int
+        Times that it followed them.
+    unmanaged_bytes, hidden_bytes : int
+        Where it follows, what others hold of the device: as told, of memory that is not managed in
+        all processes, this one too; and what free memory shows beside that.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top until they are found.
@@ -180,6 +185,9 @@ class ResidencyStatistics:
     reclaim_wait_seconds: float = 0.0
     undiscarded_bytes: int = 0
     undiscarded_copied_bytes: int = 0
+    budget_changes: int = 0
+    unmanaged_bytes: int = 0
+    hidden_bytes: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -217,6 +225,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
             f"{size(s.resident_bytes)} of a budget of {size(s.budget_bytes)}, at most "
             f"{size(s.peak_resident_bytes)}{pinned}",
         ),
+        *_others(s),
         (
             "left",
             f"{_moved(s)} in {_counted(s.eviction_calls, 'call')}, "
@@ -252,6 +261,14 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
     ]
     rows += [("", f"{n} {one if n == 1 else more}") for n, one, more in troubles if n]
     return rows
+
+
+def _others(s: ResidencyStatistics) -> list[tuple[str, str]]:
+    held_bytes = s.unmanaged_bytes + s.hidden_bytes
+    if not held_bytes and not s.budget_changes:
+        return []
+    times = _counted(s.budget_changes, "time")
+    return [("others", f"{format_bytes(held_bytes)} of the device; the budget followed {times}")]
 
 
 def _too_large(s: ResidencyStatistics) -> str:

@@ -67,6 +67,7 @@ def check(request: RunRequest) -> None:
     asked = PoolRequest(
         *sizes,
         budget_bytes=None if budget is None else budget.budget_bytes,
+        follows=budget is not None and budget.follows,
     )
     if total_bytes is None and any(isinstance(size, float) for size in sizes):
         return  # a fraction of what is not known may be of any size

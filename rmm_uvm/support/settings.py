@@ -240,9 +240,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         ),
         Setting(
             "device_budget",
-            Size(least_bytes=LEAST_BUDGET_BYTES, least_reason=" are needed to move anything"),
+            Size(
+                automatic=True,
+                least_bytes=LEAST_BUDGET_BYTES,
+                least_reason=" are needed to move anything",
+            ),
             "How much managed memory is kept on each device.",
-            "What is over it leaves, dead data first, without a copy. At most the device. See "
+            "What is over it leaves, dead data first, without a copy. At most the device. Auto: "
+            "what others leave of the device, less a reserve, followed while it runs. See "
             "[residency.md](residency.md).",
             otherwise="none",
             variable="RMM_UVM_DEVICE_BUDGET",

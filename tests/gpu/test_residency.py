@@ -360,3 +360,50 @@ def test_frames_that_are_read_leave_without_a_copy_and_lose_no_byte_written_unan
     assert statistics.failed_calls == 0
     assert statistics.uncopied_bytes > 4 * FRAME_BYTES
     assert statistics.resident_bytes <= FRAME_BYTES * 3 // 2
+
+
+def test_budget_gives_way_to_others_on_a_pretended_card_and_comes_back(gpu: CudaDriver) -> None:
+    free_bytes, total_bytes = gpu.memory()
+    room_bytes = 768 * MIB
+    card_bytes = total_bytes - free_bytes + room_bytes  # with what contexts hold already
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(card_bytes, follows=True),
+    )
+    stream = cupy.cuda.Stream(non_blocking=True)
+    others = rmm.mr.CudaMemoryResource()
+    buffers = [PatternBuffer.make(mr, 64 * MIB, seed, stream) for seed in range(14)]
+
+    def budget_after(least: int, most: int) -> int:
+        """Use all of it again and again, until the budget is what it should be."""
+        begun = time.monotonic()
+        while True:
+            for buffer in buffers:
+                rmm_uvm.touch((buffer.address, buffer.nbytes), stream=stream, mr=mr)
+                buffer.count_wrong(wrong)
+            stream.synchronize()
+            size_bytes = mr.budget_bytes
+            assert size_bytes is not None
+            if least <= size_bytes <= most or time.monotonic() - begun > 20:
+                return size_bytes
+
+    wrong = cupy.zeros(1, dtype=cupy.uint64)
+    first = budget_after(room_bytes - 160 * MIB, room_bytes + TOLD_BYTES)
+    taken = others.allocate(256 * MIB)
+    second = budget_after(first - 300 * MIB, first - 200 * MIB)
+    counts = rmm_uvm.residency_statistics(mr)
+    others.deallocate(taken, 256 * MIB)
+    third = budget_after(first - 64 * MIB, first + 64 * MIB)
+    said = f"{first >> 20}, {second >> 20}, {third >> 20} MiB: {counts}"
+    assert abs(first - room_bytes) <= 160 * MIB, said
+    assert 200 * MIB <= first - second <= 300 * MIB, said
+    assert abs(third - first) <= 64 * MIB, said
+    assert counts.resident_bytes <= second + 64 * MIB, said
+    assert counts.failed_calls == 0, said
+    assert counts.unmanaged_bytes > 256 * MIB, said
+    assert int(wrong[0]) == 0
+    for buffer in buffers:
+        buffer.free(mr)
+    stream.synchronize()

@@ -78,6 +78,8 @@ LRU = Side("lru", {"policy": "lru"})
 COPIED_EACH_TIME = Side("copied-each-time", {"keep_copies": False})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
+AHEAD = Side("ahead", {"ahead": True})
+ANNOUNCED_AHEAD = Side("announced-ahead", {"ahead": True}, announced=True)
 LAZY = Side("lazy", torch="migrate")
 COPIES = Side("copies", torch="copy")
 FAULT_DRIVEN = Side(
@@ -93,6 +95,7 @@ SIDES = {
     side.name: side
     for side in (
         *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES),
+        *(AHEAD, ANNOUNCED_AHEAD),
         *BASELINES,
     )
 }

@@ -58,6 +58,33 @@ try {
   return {status_code::out_of_memory, 0, "read_neighbor_load"};
 }
 
+void cuda_driver::use_unmanaged_reader(unmanaged_reader_maker make)
+{
+  std::lock_guard const lock{neighbors_mutex_};
+  make_unmanaged_reader_ = std::move(make);
+  unmanaged_             = nullptr;
+}
+
+status cuda_driver::unmanaged_bytes(std::size_t& bytes) noexcept
+try {
+  constexpr char const* call = "unmanaged_bytes";
+  if (!use_.here()) { return failed(status_code::driver_error, call); }
+  std::shared_ptr<unmanaged_reader const> reader;
+  {
+    std::lock_guard const lock{neighbors_mutex_};
+    if (make_unmanaged_reader_) {  // once: a library that is not there does not come later
+      auto made = make_unmanaged_reader_(uuid_text(uuid_of(api_, device_)));
+      if (made) { unmanaged_ = std::make_shared<unmanaged_reader const>(std::move(made)); }
+      make_unmanaged_reader_ = {};
+    }
+    reader = unmanaged_;
+  }
+  if (reader == nullptr) { return {status_code::not_supported, 0, call}; }
+  return (*reader)(bytes) ? status{} : failed(status_code::driver_error, call);
+} catch (...) {
+  return {status_code::out_of_memory, 0, "unmanaged_bytes"};
+}
+
 bool cuda_driver::has_neighbor(int device_id) noexcept
 {
   if (!use_.here()) { return false; }

@@ -16,6 +16,7 @@ constexpr std::uint64_t kib = 1024;
 
 /** @brief How often the list of processes is asked for when it keeps growing. */
 constexpr int process_list_attempts = 4;
+constexpr auto not_told             = std::numeric_limits<unsigned long long>::max();
 
 }  // namespace
 
@@ -107,6 +108,21 @@ availability nvml::pcie(std::string const& uuid, pcie_throughput& found) const
   return answered(result, "nvmlDeviceGetPcieThroughput");
 }
 
+/** @param[out] found replaced, on success */
+nvml_api::result nvml::processes_of(nvml_api::device device,
+                                    std::vector<nvml_api::process_info>& found) const
+{
+  auto result = nvml_api::too_small;
+  auto count  = std::max(static_cast<unsigned>(found.size()), 16U);
+  for (int i = 0; i < process_list_attempts && result == nvml_api::too_small; ++i) {
+    found.resize(std::size_t{count} + 16 * static_cast<std::size_t>(i));
+    count  = static_cast<unsigned>(found.size());
+    result = api_.processes(device, &count, found.data());
+  }
+  if (result == nvml_api::success) { found.resize(std::min<std::size_t>(count, found.size())); }
+  return result;
+}
+
 availability nvml::processes(std::string const& uuid, std::vector<nvml_process>& found) const
 {
   found.clear();
@@ -115,20 +131,12 @@ availability nvml::processes(std::string const& uuid, std::vector<nvml_process>&
   }
   nvml_api::device device = nullptr;
   if (auto asked = find(uuid, device); !asked.available) { return asked; }
-  std::vector<nvml_api::process_info> infos(16);
-  auto result = nvml_api::too_small;
-  auto count  = static_cast<unsigned>(infos.size());
-  for (int i = 0; i < process_list_attempts && result == nvml_api::too_small; ++i) {
-    infos.resize(std::size_t{count} + 16 * static_cast<std::size_t>(i));
-    count  = static_cast<unsigned>(infos.size());
-    result = api_.processes(device, &count, infos.data());
-  }
-  if (result != nvml_api::success) {
+  std::vector<nvml_api::process_info> infos;
+  if (auto const result = processes_of(device, infos); result != nvml_api::success) {
     return answered(result, "nvmlDeviceGetComputeRunningProcesses");
   }
-  infos.resize(std::min<std::size_t>(count, infos.size()));
   for (auto const& info : infos) {
-    bool const told = info.used != std::numeric_limits<unsigned long long>::max();
+    bool const told = info.used != not_told;
     found.push_back({info.pid, told ? std::optional<std::uint64_t>{info.used} : std::nullopt});
   }
   return availability::yes();
@@ -148,6 +156,42 @@ bool nvml_memory_reader::read(device_memory& memory) noexcept
   }
   memory = {found.free_bytes, found.total_bytes};
   return true;
+}
+
+nvml_unmanaged_reader::nvml_unmanaged_reader(std::shared_ptr<nvml const> library,
+                                             std::string const& uuid)
+  : library_{std::move(library)}
+{
+  bool const told = library_->api_.processes != nullptr;
+  if (!told || !library_->find(uuid, device_).available) { device_ = nullptr; }
+}
+
+bool nvml_unmanaged_reader::read(std::size_t& bytes) noexcept
+try {
+  if (device_ == nullptr || library_->processes_of(device_, found_) != nvml_api::success) {
+    return false;
+  }
+  bytes = 0;
+  for (auto const& each : found_) {
+    if (each.used != not_told) { bytes += static_cast<std::size_t>(each.used); }
+  }
+  return true;
+} catch (...) {  // no memory for a longer list
+  return false;
+}
+
+unmanaged_reader_maker nvml_unmanaged_readers()
+{
+  return [](std::string const& uuid) -> unmanaged_reader {
+    auto const loaded = load_nvml_api();
+    if (!loaded.loaded.available) { return {}; }
+    auto opened = nvml::open(loaded.api).library;
+    if (opened == nullptr) { return {}; }
+    auto reader       = std::make_shared<nvml_unmanaged_reader>(std::move(opened), uuid);
+    std::size_t bytes = 0;
+    if (!reader->read(bytes)) { return {}; }  // what is not told now never is
+    return [reader](std::size_t& read) { return reader->read(read); };
+  };
 }
 
 }  // namespace rmm_uvm::cuda

@@ -70,9 +70,10 @@ bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  residency_->on_slab_free(address);
+  auto const kept_bytes = residency_->on_slab_free(address);
   // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
   static_cast<void>(residency_->driver().free_managed(address));
+  residency_->on_slab_freed(kept_bytes);
   account_->release(bytes);
   return true;
 }

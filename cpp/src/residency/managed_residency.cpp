@@ -63,13 +63,13 @@ try {
   counts_.add_failure({status_code::out_of_memory, 0, "residency_ledger"});
 }
 
-void managed_residency::on_slab_free(std::uintptr_t address) noexcept
+std::size_t managed_residency::on_slab_free(std::uintptr_t address) noexcept
 {
   std::shared_lock const lock{slabs_};
   auto const slab = ledger_.slab_of(address);
-  if (!slab) { return; }
+  if (!slab) { return 0; }
   adviser_.forget(*slab);
-  now().on_slab_free(*slab);
+  return now().on_slab_free(*slab);
 }
 
 void managed_residency::end_advice(memory_range allocation) noexcept

@@ -16,6 +16,7 @@ void residency_manager::adopt(std::function<void()> const& publish) noexcept
   std::size_t blocks        = 0;
   view.each([&](block_record& block, memory_range whole) {
     block.adopt(whole.bytes);
+    ledger_.has_chunk(block, whole.bytes);
     adopted_bytes += whole.bytes;
     ++blocks;
   });
@@ -31,6 +32,12 @@ void residency_manager::adopt(std::function<void()> const& publish) noexcept
 void residency_manager::change_budget(std::size_t budget_bytes, std::size_t low_bytes) noexcept
 {
   ledger_view const view{ledger_.blocks()};
+  resize(budget_bytes, low_bytes);
+}
+
+/** @brief The same with the ledger's lock. */
+void residency_manager::resize(std::size_t budget_bytes, std::size_t low_bytes) noexcept
+{
   // While all fitted nobody marked how far the device is. To evict what is in use is slow, not
   // wrong, and else all that is there would look so until much more is used.
   if (!ledger_.under_pressure()) { marks_.take_all_as_done(); }

@@ -114,6 +114,10 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
     mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
+    follower_{{*driver_,
+               settings_,
+               ledger_,
+               [this](std::size_t bytes) { resize(bytes, residency_settings::low_of(bytes)); }}},
     work_{{*driver_,
            settings_,
            ledger_,
@@ -127,7 +131,8 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            *coming_,
            back_,
            in_place_,
-           unseen_}},
+           unseen_,
+           follower_}},
     thread_{ledger_, work_, signal_, [this] { do_without_thread(); }}
 {
   offer_.offer_idle();
@@ -144,10 +149,15 @@ void residency_manager::do_without_thread() noexcept
   mover_.work_alone();
 }
 
-/** @brief Finds what came unseen, and has others leave for it, where no thread does. */
-void residency_manager::look_without_thread(ledger_view& view)
+/**
+ * @brief Before a request: has the budget follow, and where no thread does, finds what came unseen
+ * and has others leave for it.
+ */
+void residency_manager::look_first(ledger_view& view)
 {
-  if (signal_.heard() || !unseen_.due()) { return; }
+  bool const followed =
+    (!signal_.heard() || ledger_.under_pressure()) && follower_.look_for_request(view);
+  if (signal_.heard() || !(followed || unseen_.due())) { return; }
   while (unseen_.due() && unseen_.look(view) == work_outcome::again) {}
   while (auto const excess_bytes = ledger_.beyond_budget_bytes()) {
     auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
@@ -172,7 +182,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
-    look_without_thread(view);
+    look_first(view);
     ledger_.wait_until_free(view, {&allocation, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, allocation);
@@ -231,7 +241,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
-    look_without_thread(view);
+    look_first(view);
     ledger_.wait_until_free(view, {&extent, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, carved.newly_live);
@@ -296,12 +306,14 @@ try {
   ledger_.count_no_memory("on_free");
 }
 
-void residency_manager::on_slab_free(memory_range slab) noexcept
+std::size_t residency_manager::on_slab_free(memory_range slab) noexcept
 {
+  std::size_t kept_bytes = 0;
   ledger_view view{ledger_.blocks()};
   ledger_.wait_until_free(view, {&slab, 1});
   view.each(slab, [&](block_record& block, memory_range whole) {
     copies_.note_ended(block, whole);
+    if (block.chunk) { kept_bytes += whole.bytes; }
     if (block.place == block_place::device) { ledger_.left(whole.bytes); }
     if (block.place == block_place::host) { moved_.forget(whole.bytes); }
     neighbors_.forget(block);
@@ -309,7 +321,15 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     uses_->forget_block(block, whole);  // it may go as it is
   });
   view.remove_slab(slab.address);  // before somebody finds its blocks, missing
+  ledger_.slab_goes(kept_bytes);
   offer_.offer_idle();
+  return kept_bytes;
+}
+
+void residency_manager::on_slab_freed(std::size_t kept_bytes) noexcept
+{
+  ledger_view const view{ledger_.blocks()};
+  ledger_.slab_went(kept_bytes);
 }
 
 void residency_manager::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
@@ -322,7 +342,7 @@ try {
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
-    look_without_thread(view);
+    look_first(view);
     mappings_.end_of_done(view);
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
@@ -460,6 +480,7 @@ residency_statistics residency_manager::statistics() const noexcept
   coming_->tell(told);
   mappings_.tell(told);
   unseen_.tell(told);
+  follower_.tell(told);
   in_place_.tell(told);
   told.ahead_bytes = ahead_.bytes();
   return told;

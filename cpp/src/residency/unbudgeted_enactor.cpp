@@ -105,9 +105,10 @@ void unbudgeted_enactor::on_slab(memory_range slab,
   ledger_.mark_on_device(part, epoch);
 }
 
-void unbudgeted_enactor::on_slab_free(memory_range slab) noexcept
+std::size_t unbudgeted_enactor::on_slab_free(memory_range slab) noexcept
 {
   ledger_.remove_slab(slab.address);
+  return 0;
 }
 
 bool unbudgeted_enactor::on_allocate(memory_range allocation,

@@ -128,6 +128,14 @@ status simulated_device::memory(device_memory& memory) noexcept
   return {};
 }
 
+status simulated_device::unmanaged_bytes(std::size_t& bytes) noexcept
+{
+  auto const model = gpu_.enter();
+  if (auto const failure = answers_.met_by("unmanaged_bytes")) { return *failure; }
+  bytes = model->levels(gpu_.number()).device_bytes;
+  return {};
+}
+
 status simulated_device::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept
 try {
   auto const model = gpu_.enter();

@@ -169,5 +169,29 @@ TEST_F(CudaLinks, ReaderThatTellsNothingIsAStatus)
   EXPECT_EQ(driver->read_neighbor_load(1, load).code, status_code::not_supported);
 }
 
+TEST_F(CudaLinks, WhatIsNotManagedIsReadByAReaderThatIsMadeOnce)
+{
+  int made  = 0;
+  bool told = true;
+  driver->use_unmanaged_reader([&](std::string const& uuid) {
+    EXPECT_EQ(uuid.substr(0, 4), "GPU-");
+    ++made;
+    return [&](std::size_t& bytes) {
+      bytes = 7;
+      return told;
+    };
+  });
+  std::size_t bytes = 0;
+  ASSERT_TRUE(driver->unmanaged_bytes(bytes).ok());
+  ASSERT_TRUE(driver->unmanaged_bytes(bytes).ok());
+  EXPECT_EQ(bytes, 7U);
+  EXPECT_EQ(made, 1);
+  told = false;
+  EXPECT_EQ(driver->unmanaged_bytes(bytes).code, status_code::driver_error);
+  driver->use_unmanaged_reader([](std::string const&) { return unmanaged_reader{}; });
+  EXPECT_EQ(driver->unmanaged_bytes(bytes).code, status_code::not_supported);
+  EXPECT_EQ(driver->unmanaged_bytes(bytes).code, status_code::not_supported);
+}
+
 }  // namespace
 }  // namespace rmm_uvm::cuda

@@ -124,6 +124,30 @@ TEST(Nvml, ListsProcessesHoweverMany)
             std::string::npos);
 }
 
+TEST(NvmlUnmanagedReader, AddsUpWhatIsTold)
+{
+  fake_nvml fake;
+  nvml_unmanaged_reader reader{opened(), "GPU-0"};
+  std::size_t bytes = 1;
+  ASSERT_TRUE(reader.read(bytes));
+  EXPECT_EQ(bytes, 0U);
+  fake.running = {
+    {1, 5, 0, 0}, {2, std::numeric_limits<unsigned long long>::max(), 0, 0}, {3, 7, 0, 0}};
+  ASSERT_TRUE(reader.read(bytes));
+  EXPECT_EQ(bytes, 12U);
+  fake.running.resize(100, {4, 1, 0, 0});  // more than there was room for
+  ASSERT_TRUE(reader.read(bytes));
+  EXPECT_EQ(bytes, 109U);
+  fake.failing = "processes";
+  EXPECT_FALSE(reader.read(bytes));
+  nvml_unmanaged_reader unknown{opened(), "GPU-9"};
+  EXPECT_FALSE(unknown.read(bytes));
+  auto old      = fake_nvml::api();
+  old.processes = nullptr;
+  nvml_unmanaged_reader untold{nvml::open(old).library, "GPU-0"};
+  EXPECT_FALSE(untold.read(bytes));
+}
+
 TEST(NvmlMemoryReader, ReadsOneDeviceOrAnswersFalse)
 {
   fake_nvml fake;

@@ -256,7 +256,7 @@ def _refuse_budget(
             refuse_without_budget(settings.eviction, settings.neighbors)
         return
     device_bytes = simulated_bytes(driver, f"driver={shown(driver)}") or around.largest_gpu_bytes
-    if device_bytes is not None:
+    if device_bytes is not None and settings.device_budget != "auto":
         budget = Budget(parse_size(settings.device_budget, device_bytes, "device_budget"))
         refuse_larger(budget.budget_bytes, device_bytes)
 

@@ -61,7 +61,8 @@ def _budget_words(device: Any) -> list[str]:
     budget = device.budget
     if budget is None:
         return []
-    words = [f"budget {format_bytes(budget.budget_bytes)}", f"eviction {budget.policy}"]
+    size = format_bytes(device.managed_mr.budget_bytes)
+    words = [f"budget {size}{' (auto)' if budget.follows else ''}", f"eviction {budget.policy}"]
     if budget.neighbors is not None:
         used = device.managed_mr.managed_mr.residency.neighbors
         words.append(f"neighbours {', '.join(map(str, used)) or 'none'}")

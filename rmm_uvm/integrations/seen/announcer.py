@@ -149,8 +149,11 @@ class Announcer:
     def _fits(self, uses: Iterable[Use]) -> bool:
         """Whether a budget holds what a call uses, and as much again that it makes."""
         used_bytes = sum(nbytes for _, nbytes, _ in uses)
-        kept = [each.budget for each in self._residencies if each.budget is not None]
-        return all(2 * used_bytes <= each.budget_bytes for each in kept if each.fetch)
+        return all(
+            2 * used_bytes <= (each.budget_bytes or 0)
+            for each in self._residencies
+            if each.budget is not None and each.budget.fetch
+        )
 
     @staticmethod
     def _in_parts(

@@ -54,6 +54,7 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *counters_; }
   status memory(device_memory& memory) noexcept override;
+  status unmanaged_bytes(std::size_t& bytes) noexcept override;
   [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
   status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept override;
@@ -85,6 +86,8 @@ class cuda_driver final : public uvm_driver {
 
   /** @brief Where loads of neighbours are read that are asked for from now on; NVML by default. */
   void use_load_readers(load_reader_maker make);
+  /** @brief Where it is read what is not managed, from now on; NVML by default. */
+  void use_unmanaged_reader(unmanaged_reader_maker make);
 
   /** @brief The functions it calls; for what else works on this device. */
   [[nodiscard]] cuda_api const& api() const noexcept { return api_; }
@@ -125,6 +128,8 @@ class cuda_driver final : public uvm_driver {
   std::map<int, neighbor> neighbors_;  // opened ones
   asked_reader own_load_;              // of the device itself
   load_reader_maker make_load_reader_{nvml_load_readers()};
+  unmanaged_reader_maker make_unmanaged_reader_{nvml_unmanaged_readers()};  // none: asked already
+  std::shared_ptr<unmanaged_reader const> unmanaged_;                       // null: none
   ranked_mutex<lock_rank::own_streams> own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise

@@ -6,7 +6,9 @@
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/device_memory_reader.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,12 +96,15 @@ class nvml {
 
  private:
   friend class nvml_memory_reader;
+  friend class nvml_unmanaged_reader;
   explicit nvml(nvml_api const& api) noexcept;
 
   [[nodiscard]] availability answered(nvml_api::result result, char const* call) const;
   [[nodiscard]] availability find(std::string const& uuid, nvml_api::device& found) const;
   [[nodiscard]] nvml_api::result memory_of(nvml_api::device device,
                                            nvml_memory& found) const noexcept;
+  [[nodiscard]] nvml_api::result processes_of(nvml_api::device device,
+                                              std::vector<nvml_api::process_info>& found) const;
 
   nvml_api api_;
   int owner_;  // the process that initialised it
@@ -119,5 +124,33 @@ class nvml_memory_reader final : public device_memory_reader {
   std::shared_ptr<nvml const> library_;
   nvml_api::device device_{nullptr};
 };
+
+/**
+ * @brief How much of a device is nobody's managed memory: what NVML says that each process holds.
+ *
+ * NVML leaves managed memory out there, and counts memory of cudaMalloc at once (measured on an
+ * H100, driver 580).
+ */
+class nvml_unmanaged_reader {
+ public:
+  /** @param library, uuid as for `nvml_memory_reader` */
+  nvml_unmanaged_reader(std::shared_ptr<nvml const> library, std::string const& uuid);
+  /** @brief Reads it. @return false where it is not told */
+  [[nodiscard]] bool read(std::size_t& bytes) noexcept;
+
+ private:
+  std::shared_ptr<nvml const> library_;
+  nvml_api::device device_{nullptr};
+  std::vector<nvml_api::process_info> found_;  // kept: reading allocates nothing
+};
+
+/** @brief Reads how much of a device is nobody's managed memory; false where it is not told. */
+using unmanaged_reader = std::function<bool(std::size_t& bytes)>;
+
+/** @brief Makes a reader for the device of a UUID; empty where there is none. */
+using unmanaged_reader_maker = std::function<unmanaged_reader(std::string const& uuid)>;
+
+/** @brief Readers over NVML, which is loaded when the first is made. */
+[[nodiscard]] unmanaged_reader_maker nvml_unmanaged_readers();
 
 }  // namespace rmm_uvm::cuda

@@ -65,6 +65,15 @@ class uvm_driver {
   /** @brief Reads free and total device memory. @param[out] memory set on success */
   virtual status memory(device_memory& memory) noexcept = 0;
 
+  /**
+   * @brief Reads how much of the device is nobody's managed memory: of all processes, as far as
+   * they can be seen. Some 20 us; never waits. @param[out] bytes set on success
+   */
+  virtual status unmanaged_bytes(std::size_t& bytes) noexcept
+  {
+    static_cast<void>(bytes);
+    return {status_code::not_supported, 0, "unmanaged_bytes"};
+  }
   /** @brief How many devices this process sees: their ordinals are below it. */
   [[nodiscard]] virtual int device_count() noexcept { return info().device_id + 1; }
   /**

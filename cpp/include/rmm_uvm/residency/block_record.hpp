@@ -63,6 +63,7 @@ struct block_record {
   bool shared    : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps
   bool only_read : 1 {false};  ///< of one allocation, and a use of all of it was announced to read
   bool written   : 1 {false};  ///< a use was announced that may write it, since it was handed out
+  bool chunk     : 1 {false};  ///< it was on the device: the driver may keep memory for it since
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**

@@ -34,7 +34,14 @@ class budgeted_enactor final : public residency_enactor {
 
   /** @brief Blocks come as allocations need them. */
   void on_slab(memory_range, stream_handle, prefetch_mode) noexcept override {}
-  void on_slab_free(memory_range slab) noexcept override { manager_->on_slab_free(slab); }
+  std::size_t on_slab_free(memory_range slab) noexcept override
+  {
+    return manager_->on_slab_free(slab);
+  }
+  void on_slab_freed(std::size_t kept_bytes) noexcept override
+  {
+    manager_->on_slab_freed(kept_bytes);
+  }
   /** @return true: the manager decides what is issued */
   bool on_allocate(memory_range allocation,
                    stream_handle stream,
@@ -83,9 +90,9 @@ class budgeted_enactor final : public residency_enactor {
     return manager_->confirmed_present();
   }
   [[nodiscard]] bool under_pressure() const noexcept override { return manager_->under_pressure(); }
-  [[nodiscard]] std::size_t pinnable_bytes() const noexcept override
+  [[nodiscard]] std::size_t budget_bytes() const noexcept override
   {
-    return manager_->budget_bytes() / 8;
+    return manager_->budget_bytes();
   }
   [[nodiscard]] std::optional<residency_statistics> statistics() const noexcept override
   {

@@ -85,8 +85,13 @@ class managed_residency {
 
   /** @brief Takes note of a slab; without a budget it is prefetched, unless the mode is `never`. */
   void on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept;
-  /** @brief Forgets a slab, before it is given back to the driver. */
-  void on_slab_free(std::uintptr_t address) noexcept;
+  /** @brief Forgets a slab, before it is given back to the driver. @return for `on_slab_freed` */
+  std::size_t on_slab_free(std::uintptr_t address) noexcept;
+  /** @brief The slab was given back. */
+  void on_slab_freed(std::size_t kept_bytes) noexcept
+  {
+    if (kept_bytes > 0) { now().on_slab_freed(kept_bytes); }
+  }
 
   /**
    * @brief Makes a new allocation usable on the device, in the order of `stream`.
@@ -165,7 +170,9 @@ class managed_residency {
   /** @brief Whether slabs are larger than the budget; false without one. Takes no lock. */
   [[nodiscard]] bool under_pressure() const noexcept { return now().under_pressure(); }
   /** @brief So much may be pinned without that others miss it; 0 without a budget. */
-  [[nodiscard]] std::size_t pinnable_bytes() const noexcept { return now().pinnable_bytes(); }
+  [[nodiscard]] std::size_t pinnable_bytes() const noexcept { return budget_bytes() / 8; }
+  /** @brief The budget now; 0 without one. Takes no lock. */
+  [[nodiscard]] std::size_t budget_bytes() const noexcept { return now().budget_bytes(); }
   /** @brief Counts and levels of the budget; none without one. */
   [[nodiscard]] std::optional<residency_statistics> budget_statistics() const noexcept
   {

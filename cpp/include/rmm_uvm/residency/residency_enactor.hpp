@@ -33,8 +33,13 @@ class residency_enactor {
 
   /** @brief A slab was entered in the ledger. */
   virtual void on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept = 0;
-  /** @brief Has the ledger forget a slab that is to be given back to the driver. */
-  virtual void on_slab_free(memory_range slab) noexcept = 0;
+  /**
+   * @brief Has the ledger forget a slab that is to be given back to the driver.
+   * @return for `on_slab_freed`
+   */
+  virtual std::size_t on_slab_free(memory_range slab) noexcept = 0;
+  /** @brief The slab was given back. */
+  virtual void on_slab_freed(std::size_t kept_bytes) noexcept = 0;
 
   /**
    * @brief Makes a new allocation usable on the device, in the order of `stream`.
@@ -76,8 +81,8 @@ class residency_enactor {
 
   /** @brief Whether slabs are larger than the budget; takes no lock. */
   [[nodiscard]] virtual bool under_pressure() const noexcept = 0;
-  /** @brief So much may be pinned on nobody's behalf, so that others still find room. */
-  [[nodiscard]] virtual std::size_t pinnable_bytes() const noexcept = 0;
+  /** @brief The budget now; 0 without one. Takes no lock. */
+  [[nodiscard]] virtual std::size_t budget_bytes() const noexcept = 0;
   /** @brief Counts and levels of the budget; none without one. */
   [[nodiscard]] virtual std::optional<residency_statistics> statistics() const noexcept = 0;
   /** @brief See `residency_manager::take_live_blocks`; nothing lives where nobody counts. */

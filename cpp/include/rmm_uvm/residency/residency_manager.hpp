@@ -7,6 +7,7 @@
 #include <rmm_uvm/residency/budget/background_work.hpp>
 #include <rmm_uvm/residency/budget/beside_advice.hpp>
 #include <rmm_uvm/residency/budget/block_mover.hpp>
+#include <rmm_uvm/residency/budget/budget_follower.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
@@ -127,8 +128,13 @@ class residency_manager {
    * @pre called before the memory can be handed out again
    */
   void on_free(memory_range allocation, stream_handle stream, bool by_stream = true) noexcept;
-  /** @brief Has the ledger forget a slab that is to be given back: waits for calls about it. */
-  void on_slab_free(memory_range slab) noexcept;
+  /**
+   * @brief Has the ledger forget a slab that is to be given back: waits for calls about it.
+   * @return how much of the device the driver may keep for it: for `on_slab_freed`
+   */
+  std::size_t on_slab_free(memory_range slab) noexcept;
+  /** @brief The slab was given back. @param kept_bytes what `on_slab_free` returned */
+  void on_slab_freed(std::size_t kept_bytes) noexcept;
 
   // What users know and blocks do not show.
   /**
@@ -191,11 +197,12 @@ class residency_manager {
 
  private:
   void wake() noexcept;
+  void resize(std::size_t budget_bytes, std::size_t low_bytes) noexcept;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void leave_what_is_too_much() noexcept;
   void end_our_advice() noexcept;
   void do_without_thread() noexcept;
-  void look_without_thread(ledger_view& view);
+  void look_first(ledger_view& view);
 
   std::shared_ptr<uvm_driver> driver_;
   residency_settings settings_;
@@ -220,6 +227,7 @@ class residency_manager {
   in_place_uses in_place_;
   host_mappings mappings_;
   unseen_arrivals unseen_;
+  budget_follower follower_;
   background_work work_;
   migration_thread thread_;  // last: it uses all of the above
 };

@@ -20,6 +20,12 @@ namespace rmm_uvm {
 struct residency_settings {
   std::size_t budget_bytes{0};  ///< managed bytes to keep on the device, > 0
   std::size_t low_bytes{0};     ///< the thread evicts down to this once a request was short of room
+  /**
+   * Of the device, for others and this budget: it is what others leave of so much, and follows
+   * while they take and give back; `budget_bytes` is where it begins. 0: it stays as it is.
+   */
+  std::size_t followed_bytes{0};
+  static constexpr std::size_t least_budget_bytes{4 * va_block_bytes};  ///< whatever others take
 
   /**
    * Move past libcuda where the driver can: a prefetch call of libcuda holds a lock that every
@@ -67,14 +73,19 @@ struct residency_settings {
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
 
-  /** @brief The usual settings for a budget: the low watermark 1/48 below it. */
+  /** @brief The usual low watermark: 1/48 below the budget, 384 MiB at most. */
+  [[nodiscard]] static constexpr std::size_t low_of(std::size_t budget_bytes) noexcept
+  {
+    return budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
+  }
+  /** @brief The usual settings for a budget. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
   {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
     settings.ahead_bytes  = budget_bytes / 8;
     settings.ahead_adapts = true;
-    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
+    settings.low_bytes    = low_of(budget_bytes);
     return settings;
   }
 };

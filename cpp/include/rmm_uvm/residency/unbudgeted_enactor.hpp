@@ -35,7 +35,8 @@ class unbudgeted_enactor final : public residency_enactor {
 
   /** @brief Prefetches as much of a slab as free device memory holds; `never` leaves it. */
   void on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept override;
-  void on_slab_free(memory_range slab) noexcept override;
+  std::size_t on_slab_free(memory_range slab) noexcept override;
+  void on_slab_freed(std::size_t) noexcept override {}
   bool on_allocate(memory_range allocation,
                    stream_handle stream,
                    prefetch_mode mode) noexcept override;
@@ -58,7 +59,7 @@ class unbudgeted_enactor final : public residency_enactor {
   bool confirm_present(stream_handle) noexcept override { return false; }
   [[nodiscard]] bool confirmed_present() const noexcept override { return false; }
   [[nodiscard]] bool under_pressure() const noexcept override { return false; }
-  [[nodiscard]] std::size_t pinnable_bytes() const noexcept override { return 0; }
+  [[nodiscard]] std::size_t budget_bytes() const noexcept override { return 0; }
   [[nodiscard]] std::optional<residency_statistics> statistics() const noexcept override
   {
     return std::nullopt;

@@ -93,6 +93,7 @@ class simulated_device final : public uvm_driver {
     return gpu_.account().resident_bytes.load(std::memory_order_relaxed);
   }
   status memory(device_memory& memory) noexcept override;
+  status unmanaged_bytes(std::size_t& bytes) noexcept override;
   [[nodiscard]] int device_count() noexcept override { return neighbors_.device_count(); }
   availability open_neighbor(int device_id) override { return neighbors_.open(device_id); }
   status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept override

@@ -217,6 +217,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
     block.on_device_as_of = with_.moved.last_epoch();
     block.prefetched      = now;
     block.in_place        = false;
+    with_.ledger.has_chunk(block, each.range.bytes);
     if (!each.counted) {
       block.copied        = false;
       block.arrived       = now;
@@ -465,6 +466,7 @@ block_list arrivals::count_as_there(ledger_view& view, memory_range range)
     block.place           = block_place::device;
     block.on_device_as_of = 0;
     block.arrived         = now;
+    with_.ledger.has_chunk(block, whole.bytes);
     with_.ledger.comes(whole.bytes);
     with_.ledger.has_room(whole.bytes);
   });
@@ -476,8 +478,11 @@ void arrivals::begin_on_host(memory_range range)
 {
   ledger_view view{with_.ledger.blocks()};
   with_.present.end(view);
-  auto leaving = count_as_there(view, range);
-  if (!leaving.empty()) { static_cast<void>(with_.room.leave(view, std::move(leaving))); }
+  auto const begins = count_as_there(view, range);
+  if (begins.empty() || with_.room.leave(view, begins) == 0) { return; }
+  view.each(range, [this](block_record& block, memory_range whole) {
+    if (block.place == block_place::host) { with_.ledger.has_no_chunk(block, whole.bytes); }
+  });
 }
 
 bool arrivals::confirm_present(stream_handle stream)

@@ -24,6 +24,7 @@ work_outcome background_work::work_once()
     ledger_view view{with_.ledger.blocks()};
     if (with_.ledger.ended()) { return work_outcome::nothing; }
     with_.marks.look();
+    with_.follower.look_if_due(view);
     with_.offer.tell_if_busy(view);
     // An owner's own need comes first.
     if (with_.neighbors.holds_any() && with_.back.give_back(view) == work_outcome::again) {
@@ -49,6 +50,16 @@ work_outcome background_work::work_once()
 }
 
 std::optional<std::chrono::microseconds> background_work::look_again_in(
+  work_outcome before) const noexcept
+{
+  auto const work    = work_again_in(before);
+  auto const follows = with_.follower.look_again_in();
+  if (!work || !follows) { return work ? work : follows; }
+  return std::min(*work, *follows);
+}
+
+/** @brief The same for all but what others take of the device. */
+std::optional<std::chrono::microseconds> background_work::work_again_in(
   work_outcome before) const noexcept
 {
   // What could leave is in use, and nobody tells when it is not any more.

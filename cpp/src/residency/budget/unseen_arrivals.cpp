@@ -122,6 +122,7 @@ std::size_t unseen_arrivals::adopt(ledger_view& view, memory_range part)
     block.arrived         = now;
     block.touched         = now;
     block.fetched_ahead   = false;
+    with_.ledger.has_chunk(block, whole.bytes);
     with_.ledger.comes(whole.bytes);
     with_.ledger.has_room(whole.bytes);
     whole_bytes += whole.bytes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/residency/budget/arrivals.hpp>
+#include <rmm_uvm/residency/budget/budget_follower.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
 #include <rmm_uvm/residency/budget/unseen_arrivals.hpp>
@@ -41,6 +42,7 @@ class background_work {
     giving_back& back;
     in_place_uses& in_place;
     unseen_arrivals& unseen;
+    budget_follower& follower;
   };
   explicit background_work(parts const& all) noexcept : with_{all} {}
 
@@ -53,6 +55,8 @@ class background_work {
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
 
  private:
+  [[nodiscard]] std::optional<std::chrono::microseconds> work_again_in(
+    work_outcome before) const noexcept;
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] work_outcome make_room_early(ledger_view& view);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;

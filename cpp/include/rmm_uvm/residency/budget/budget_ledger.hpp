@@ -70,9 +70,40 @@ class budget_ledger {
   void close() noexcept { closed_ = true; }
   /** @brief So much is taken to be on the device, of blocks that were there before the budget. */
   void adopt(std::size_t bytes) noexcept;
+  /** @brief A block is on the device, or comes there: the driver may keep memory for it since. */
+  void has_chunk(block_record& block, std::size_t bytes) noexcept
+  {
+    if (!block.chunk) { chunk_bytes_ += bytes; }
+    block.chunk = true;
+  }
+  /** @brief It never was there after all. */
+  void has_no_chunk(block_record& block, std::size_t bytes) noexcept
+  {
+    if (block.chunk) { chunk_bytes_ -= bytes; }
+    block.chunk = false;
+  }
+  /** @brief A slab is to be given back; until it was, the driver may keep so much for it. */
+  void slab_goes(std::size_t kept_bytes) noexcept
+  {
+    chunk_bytes_ -= kept_bytes;
+    going_bytes_ += kept_bytes;
+  }
+  /** @brief It was given back. */
+  void slab_went(std::size_t kept_bytes) noexcept
+  {
+    going_bytes_ -= std::min(going_bytes_, kept_bytes);
+  }
+  /** @brief The most of the device that the driver keeps for blocks, there or not. */
+  [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_bytes_ + going_bytes_; }
 
   /** @brief On the device, or on the way there. */
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return resident_bytes_; }
+  /** @brief Of those, without what is on its way, and what was only taken to be there. */
+  [[nodiscard]] std::size_t surely_resident_bytes() const noexcept
+  {
+    return staying_bytes() -
+           std::min(staying_bytes(), std::max(without_room_bytes_, adopted_bytes_));
+  }
   /** @brief Of those, on their way elsewhere. */
   [[nodiscard]] std::size_t leaving_bytes() const noexcept { return leaving_bytes_; }
   /** @brief What stays of `resident_bytes` once all have left that are leaving. */
@@ -149,6 +180,9 @@ class budget_ledger {
   std::size_t leaving_bytes_{0};
   std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::size_t pinned_bytes_{0};
+  std::size_t adopted_bytes_{0};  // taken to be there when the budget began
+  std::size_t chunk_bytes_{0};
+  std::size_t going_bytes_{0};  // of slabs that are on their way to the driver
   bool ended_{false};
   bool closed_{false};
   lock_condition changed_;

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// The rule by which a budget follows what others leave; no device.
+#include <rmm_uvm/residency/auto_budget.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+namespace rmm_uvm {
+namespace {
+
+constexpr std::size_t most  = 6400;  // steps of 25 down, of 100 up
+constexpr std::size_t least = 100;
+
+class AutoBudget : public testing::Test {
+ protected:
+  /** @brief What the device's memory shows while `kept` bytes are kept for ours, `there` of them
+   * used. */
+  std::size_t reading(std::size_t unmanaged,
+                      std::size_t hidden,
+                      std::size_t there,
+                      std::size_t kept)
+  {
+    return rule.follow({unmanaged + hidden + kept, unmanaged, there, kept});
+  }
+
+  auto_budget rule{most, least};
+};
+
+TEST_F(AutoBudget, IsEverythingWhereNobodyElseIs)
+{
+  EXPECT_EQ(rule.budget_bytes(), most);
+  EXPECT_EQ(reading(0, 0, 0, 0), most);
+  EXPECT_EQ(reading(0, 0, 6000, 6000), most);
+}
+
+TEST_F(AutoBudget, ShrinksAndGrowsByWhatOthersAreToldToHold)
+{
+  EXPECT_EQ(reading(1000, 0, 3000, 3000), 5400U);
+  EXPECT_EQ(reading(3000, 0, 3000, 3000), 3400U);
+  EXPECT_EQ(reading(0, 0, 3000, 3000), most);
+}
+
+TEST_F(AutoBudget, WhatTheDriverKeepsForBlocksThatLeftIsOurs)
+{
+  EXPECT_EQ(reading(0, 500, 0, 0), 5900U);
+  // All of 5900 was there, and 900 are since: free memory shows none of it.
+  for (std::size_t left = 0; left <= 5000; left += 1000) {
+    EXPECT_EQ(reading(0, 500, 5900 - left, 5900), 5900U);
+  }
+  EXPECT_EQ(rule.hidden_bytes(), 500U);
+}
+
+TEST_F(AutoBudget, WhatIsHiddenIsFoundAsFarAsItShows)
+{
+  EXPECT_EQ(reading(0, 0, 1000, 1000), most);
+  EXPECT_EQ(reading(0, 2000, 1000, 1000), 4400U);  // free memory fell by more than is ours
+  EXPECT_EQ(reading(0, 0, 1000, 1000), most);      // and came back
+  EXPECT_EQ(rule.hidden_bytes(), 0U);
+}
+
+TEST_F(AutoBudget, DoesNotGetSmallerAndSmallerByReadingsThatDiffer)
+{
+  // As many blocks as ever leave and come again; the driver gives some memory back, and takes it.
+  EXPECT_EQ(reading(400, 300, 5700, 5700), 5700U);
+  for (std::size_t round = 0; round < 50; ++round) {
+    auto const given_back = round % 7 * 300;
+    auto const used       = 400 + 300 + 5700 - given_back;
+    auto const there      = 5700 - round % 11 * 400;
+    auto const bound      = used - 700;  // more than this cannot be there
+    static_cast<void>(rule.follow({used, 400, there < bound ? there : bound, 5700}));
+    EXPECT_EQ(rule.budget_bytes(), 5700U) << round;
+  }
+}
+
+TEST_F(AutoBudget, SmallStepsAreNotFollowed)
+{
+  EXPECT_EQ(reading(1000, 0, 0, 0), 5400U);
+  EXPECT_EQ(reading(1025, 0, 0, 0), 5400U);
+  EXPECT_EQ(reading(1026, 0, 0, 0), 5374U);  // a 256th
+  EXPECT_EQ(reading(926, 0, 0, 0), 5374U);
+  EXPECT_EQ(reading(925, 0, 0, 0), 5475U);  // a 64th
+  EXPECT_EQ(reading(0, 0, 0, 0), most);
+}
+
+TEST_F(AutoBudget, NeverIsLessThanItMayBe)
+{
+  EXPECT_EQ(reading(7000, 0, 0, 0), least);
+  EXPECT_EQ(rule.follow({~std::size_t{0}, 0, 0, 0}), least);
+  EXPECT_EQ(rule.follow({0, ~std::size_t{0}, 100, 0}), least);
+}
+
+}  // namespace
+}  // namespace rmm_uvm

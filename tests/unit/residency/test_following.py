@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets that follow what others take of the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+from rmm_uvm.residency import Budget
+from rmm_uvm.residency.budget import auto_bytes, budget_for
+
+MIB = 1 << 20
+DEVICE = 256 * MIB
+ALL = auto_bytes(DEVICE)
+
+
+@pytest.fixture
+def device() -> Any:
+    return rmm_uvm.simulated_device("256MiB")
+
+
+@pytest.fixture
+def mr(device: Any) -> Any:
+    """A pool that moves only when it is told to."""
+    return rmm_uvm.managed_pool(
+        driver=device, device_budget=Budget(ALL, follows=True, background=False)
+    )
+
+
+def look(mr: Any) -> int:
+    mr.managed_mr.residency.run_pending()
+    size_bytes = mr.budget_bytes
+    assert isinstance(size_bytes, int)
+    return size_bytes
+
+
+def test_auto_is_all_of_the_device_but_a_reserve() -> None:
+    budget = budget_for("auto", None, DEVICE)
+    assert budget is not None
+    assert (budget.budget_bytes, budget.follows) == (248 * MIB, True)
+    assert budget.reason == "as asked: what others leave of the device, less 8.00 MiB"
+    assert auto_bytes(80 << 30) == 78 << 30  # never more than 2 GiB
+    assert not budget_for("200MiB", None, DEVICE).follows  # type: ignore[union-attr]
+
+
+def test_auto_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "auto")
+    mr = rmm_uvm.managed_pool(driver="simulated:256MiB")
+    assert mr.budget is not None
+    assert mr.budget.follows
+    assert "RMM_UVM_DEVICE_BUDGET" in mr.budget.reason
+
+
+def test_budget_gives_way_to_others_and_comes_back(device: Any, mr: Any) -> None:
+    assert look(mr) == ALL
+    taken = rmm_uvm.ipc_pool("64MiB", driver=device)
+    assert look(mr) == ALL - 64 * MIB
+    counts = rmm_uvm.residency_statistics(mr)
+    assert (counts.unmanaged_bytes, counts.hidden_bytes) == (64 * MIB, 0)
+    assert counts.budget_bytes == ALL - 64 * MIB
+    assert "others         64.00 MiB of the device; the budget followed 1 time" in str(counts)
+    del taken
+    assert look(mr) == ALL
+    assert mr.budget.budget_bytes == ALL  # as it was asked for
+
+
+def test_data_leave_before_the_kernel_driver_has_to_evict(device: Any, mr: Any) -> None:
+    address = mr.allocate(240 * MIB)
+    device.touch(address, 240 * MIB, write=True)
+    look(mr)
+    others = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    for _ in range(5):
+        others.allocate(8 * MIB)  # as large as the reserve
+        look(mr)
+    assert look(mr) == ALL - 40 * MIB
+    assert rmm_uvm.residency_statistics(mr).resident_bytes <= ALL - 40 * MIB
+    assert device.statistics()["evicted_bytes"] == 0
+    mr.deallocate(address, 240 * MIB)
+
+
+def test_twin_that_does_not_follow_has_the_kernel_driver_evict(device: Any) -> None:
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=Budget(ALL, background=False))
+    address = mr.allocate(240 * MIB)
+    device.touch(address, 240 * MIB, write=True)
+    others = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    for _ in range(5):
+        others.allocate(8 * MIB)
+    assert mr.budget_bytes == ALL
+    assert device.statistics()["evicted_bytes"] > 0
+    mr.deallocate(address, 240 * MIB)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    begun = time.monotonic()
+    while not holds():
+        assert time.monotonic() - begun < 30
+        time.sleep(0.01)
+
+
+def test_thread_follows_without_being_asked(device: Any) -> None:
+    mr = rmm_uvm.managed_pool(driver=device, device_budget="auto")
+    assert mr.budget_bytes == ALL
+    taken = rmm_uvm.ipc_pool("64MiB", driver=device)
+    eventually(lambda: mr.budget_bytes == ALL - 64 * MIB)
+    del taken
+    eventually(lambda: mr.budget_bytes == ALL)
+
+
+def test_budget_may_begin_to_follow_and_end_it_while_a_program_runs(device: Any) -> None:
+    mr = rmm_uvm.managed_pool(driver=device)
+    assert mr.budget_bytes is None
+    mr.set_budget("auto")
+    assert mr.budget_bytes == ALL
+    mr.set_budget("64MiB")
+    assert (mr.budget_bytes, mr.budget.follows) == (64 * MIB, False)
+    taken = rmm_uvm.ipc_pool("64MiB", driver=device)
+    mr.managed_mr.residency.run_pending()
+    assert mr.budget_bytes == 64 * MIB
+    mr.set_budget("auto")
+    assert look(mr) == ALL - 64 * MIB
+    del taken
+
+
+def test_first_slab_is_no_larger_than_what_is_free() -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    taken = rmm_uvm.ipc_pool("100MiB", driver=device)
+    with rmm_uvm.reinitialize(driver=device, device_budget="auto", libraries=()) as handle:
+        sizes = handle.devices[0].sizes
+        assert sizes.warning == ""
+        assert sizes.initial_bytes == 156 * MIB
+        assert "what others leave of the device, less 8.00 MiB" in " ".join(repr(handle).split())
+    del taken
