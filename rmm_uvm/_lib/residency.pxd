@@ -119,6 +119,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t budget_bytes
         uint64_t budget_changes
         size_t unmanaged_bytes
+        bool unmanaged_told
         size_t hidden_bytes
         size_t resident_bytes
         size_t peak_resident_bytes

@@ -26,7 +26,7 @@ class PrefetchStatistics(TypedDict):
 class ResidencyStatistics(TypedDict):
     budget_bytes: int
     budget_changes: int
-    unmanaged_bytes: int
+    unmanaged_bytes: int | None
     hidden_bytes: int
     resident_bytes: int
     peak_resident_bytes: int

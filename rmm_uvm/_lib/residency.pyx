@@ -406,7 +406,7 @@ cdef class ManagedResidency:
             "policy": _POLICY_NAMES[<int>s.policy],
             "budget_bytes": s.budget_bytes,
             "budget_changes": s.budget_changes,
-            "unmanaged_bytes": s.unmanaged_bytes,
+            "unmanaged_bytes": s.unmanaged_bytes if s.unmanaged_told else None,
             "hidden_bytes": s.hidden_bytes,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,

@@ -31,9 +31,11 @@ class ResidencyStatistics:
         Managed bytes that are kept on the device: now, where the budget follows others.
     budget_changes : int
         Times that it followed them.
-    unmanaged_bytes, hidden_bytes : int
-        Where it follows, what others hold of the device: as told, of memory that is not managed in
-        all processes, this one too; and what free memory shows beside that.
+    unmanaged_bytes : int or None
+        Where it follows, what the driver tells that all processes hold, this one too, of memory
+        that is not managed. None where it does not tell.
+    hidden_bytes : int
+        What others hold beside that, as far as free memory shows it.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top until they are found.
@@ -186,7 +188,7 @@ class ResidencyStatistics:
     undiscarded_bytes: int = 0
     undiscarded_copied_bytes: int = 0
     budget_changes: int = 0
-    unmanaged_bytes: int = 0
+    unmanaged_bytes: int | None = 0
     hidden_bytes: int = 0
 
     @property
@@ -264,11 +266,15 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
 
 
 def _others(s: ResidencyStatistics) -> list[tuple[str, str]]:
-    held_bytes = s.unmanaged_bytes + s.hidden_bytes
-    if not held_bytes and not s.budget_changes:
+    held_bytes = (s.unmanaged_bytes or 0) + s.hidden_bytes
+    untold = s.unmanaged_bytes is None
+    if not (held_bytes or s.budget_changes or untold):
         return []
     times = _counted(s.budget_changes, "time")
-    return [("others", f"{format_bytes(held_bytes)} of the device; the budget followed {times}")]
+    text = f"{format_bytes(held_bytes)} of the device; the budget followed {times}"
+    if untold:
+        text += ", by free memory alone: the driver does not tell who holds what"
+    return [("others", text)]
 
 
 def _too_large(s: ResidencyStatistics) -> str:

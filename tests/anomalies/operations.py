@@ -112,6 +112,7 @@ KINDS: dict[str, Callable[[World], Budget | None]] = {
     "thread": lambda world: neighbors(world, background=True),
     "in place": lambda world: neighbors(world, in_place=True, copy_beside=True, multipath=True),
     "direct": neighbors,
+    "auto": lambda _world: budget(follows=True),
 }
 # Which devices have what a kind is about.
 FEATURES: dict[str, dict[str, Any]] = {"direct": {"direct_migration": True}}
@@ -249,6 +250,10 @@ def unpin(_world: World, _made: Filled, context: Any) -> None:
     context.__exit__(None, None, None)
 
 
+def follow(_world: World, made: Filled) -> None:
+    made.mr.managed_mr.residency.run_pending()
+
+
 def shrink(world: World, made: Filled, address: int) -> None:
     free(world, made, address, GROWTH_BYTES)
 
@@ -271,5 +276,6 @@ OPERATIONS = [
     *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),
     # What cannot be dropped leaves, also to a neighbour.
     *of("drop what is dead", drop_dead, WITH_BUDGET, undo=fill_again, otherwise=["claimed"]),
+    *of("follow others", follow, ["auto"]),
     *of("owner needs its memory", owner_needs, ["neighbour", "in place"], arranged=away),
 ]

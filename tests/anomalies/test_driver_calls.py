@@ -26,6 +26,7 @@ from .world import SIMULATED, World
 # the books are held against it in cpp/tests/mr/failure_tests.cpp.
 CALLS = {
     "memory": "reinitialize",
+    "unmanaged_bytes": "follow others (auto)",
     "allocate_managed": "reinitialize",
     "allocate_device": "ipc_pool",
     "prefetch": "touch (budget)",
@@ -65,6 +66,8 @@ SAID = {"allocate_device": SIMULATED, "neighbor_memory": "measuring links to dev
 BY_NAME = {operation.name: operation for operation in [*INSTALLING, *ASKING, *OPERATIONS]}
 # What a driver that has no figures of loads answers, as the simulated one does without a fault.
 _NO_FAILURES = [("read_neighbor_load", "not_supported")]
+# A budget that follows others goes by free memory then: its statistics tell.
+_NO_FAILURES += [("unmanaged_bytes", "not_supported")]
 # Without counters a pool goes by free memory: why, the driver's `counters_available` tells.
 _NO_FAILURES += [("available", code) for code in ("out_of_memory", "not_supported", "driver_error")]
 _ALL = 100  # more than an operation makes

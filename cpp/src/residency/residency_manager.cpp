@@ -150,14 +150,14 @@ void residency_manager::do_without_thread() noexcept
 }
 
 /**
- * @brief Before a request: has the budget follow, and where no thread does, finds what came unseen
+ * @brief Before a request, where no thread does it: has the budget follow, finds what came unseen,
  * and has others leave for it.
  */
-void residency_manager::look_first(ledger_view& view)
+void residency_manager::look_without_thread(ledger_view& view)
 {
-  bool const followed =
-    (!signal_.heard() || ledger_.under_pressure()) && follower_.look_for_request(view);
-  if (signal_.heard() || !(followed || unseen_.due())) { return; }
+  if (signal_.heard()) { return; }
+  bool const followed = follower_.look_if_due(view);
+  if (!followed && !unseen_.due()) { return; }
   while (unseen_.due() && unseen_.look(view) == work_outcome::again) {}
   while (auto const excess_bytes = ledger_.beyond_budget_bytes()) {
     auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
@@ -182,7 +182,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
-    look_first(view);
+    look_without_thread(view);
     ledger_.wait_until_free(view, {&allocation, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, allocation);
@@ -241,7 +241,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
-    look_first(view);
+    look_without_thread(view);
     ledger_.wait_until_free(view, {&extent, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, carved.newly_live);
@@ -342,7 +342,7 @@ try {
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
-    look_first(view);
+    look_without_thread(view);
     mappings_.end_of_done(view);
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }

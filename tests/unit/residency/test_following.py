@@ -126,6 +126,17 @@ def test_budget_may_begin_to_follow_and_end_it_while_a_program_runs(device: Any)
     del taken
 
 
+def test_what_is_not_told_is_said_and_followed_by_free_memory(device: Any, mr: Any) -> None:
+    device.fail_call("unmanaged_bytes", "not_supported")
+    taken = rmm_uvm.ipc_pool("64MiB", driver=device)
+    assert look(mr) == ALL - 64 * MIB
+    counts = rmm_uvm.residency_statistics(mr)
+    assert (counts.unmanaged_bytes, counts.hidden_bytes) == (None, 64 * MIB)
+    assert "by free memory alone: the driver does not tell who holds what" in str(counts)
+    del taken
+    assert look(mr) == ALL
+
+
 def test_first_slab_is_no_larger_than_what_is_free() -> None:
     device = rmm_uvm.simulated_device("256MiB")
     taken = rmm_uvm.ipc_pool("100MiB", driver=device)

@@ -202,7 +202,7 @@ class residency_manager {
   void leave_what_is_too_much() noexcept;
   void end_our_advice() noexcept;
   void do_without_thread() noexcept;
-  void look_first(ledger_view& view);
+  void look_without_thread(ledger_view& view);
 
   std::shared_ptr<uvm_driver> driver_;
   residency_settings settings_;

@@ -17,6 +17,7 @@ struct residency_statistics {
   std::size_t budget_bytes{0};          ///< managed bytes to keep on the device
   std::uint64_t budget_changes{0};      ///< times that it followed what others hold
   std::size_t unmanaged_bytes{0};       ///< of all processes, as told when it followed last
+  bool unmanaged_told{true};            ///< false: all that others hold is in the next one
   std::size_t hidden_bytes{0};          ///< what others hold beside that, as far as it shows
   std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};   ///< the most of it

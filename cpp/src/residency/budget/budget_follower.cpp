@@ -8,12 +8,12 @@
 namespace rmm_uvm {
 namespace {
 
-// A look takes some tens of microseconds.
-constexpr std::chrono::milliseconds binding_period{10};
+// NVML takes some 150 us for a list of processes, free memory 5 us (measured on an H100).
+constexpr std::chrono::milliseconds binding_period{20};
 constexpr std::chrono::milliseconds idle_period{100};
-// A request that needs room looks by itself, but not each one.
-constexpr std::chrono::milliseconds request_period{1};
 constexpr int reading_attempts = 3;
+// Less than this may be taken of free memory without being seen: it changes in such steps.
+constexpr std::size_t shown_bytes = std::size_t{64} << 20U;
 
 }  // namespace
 
@@ -32,21 +32,11 @@ budget_follower::clock::duration budget_follower::period() const noexcept
   return near ? binding_period : idle_period;
 }
 
-/** @brief A model's time is not ours: there each look is due, and equal programs do equal things.
- */
-bool budget_follower::is_due(clock::duration after) const noexcept
+bool budget_follower::look_if_due(ledger_view& view)
 {
-  return with_.driver.info().simulated || clock::now() - looked_ >= after;
-}
-
-void budget_follower::look_if_due(ledger_view& view)
-{
-  if (follows() && is_due(period())) { static_cast<void>(look(view)); }
-}
-
-bool budget_follower::look_for_request(ledger_view& view)
-{
-  return follows() && is_due(request_period) && look(view);
+  // A model's time is not ours: there each look is due, and equal programs do equal things.
+  bool const due = with_.driver.info().simulated || clock::now() - looked_ >= period();
+  return follows() && due && look(view);
 }
 
 std::optional<std::chrono::microseconds> budget_follower::look_again_in() const noexcept
@@ -59,14 +49,14 @@ std::optional<std::chrono::microseconds> budget_follower::look_again_in() const 
 bool budget_follower::look(ledger_view& view)
 {
   if (looking_ || with_.ledger.ended()) { return false; }
-  looking_ = true;
-  looked_  = clock::now();
-  device_use use;
+  looking_                = true;
+  looked_                 = clock::now();
+  auto const before       = last_;
+  device_use use          = before;
   use.least_managed_bytes = least_managed_bytes();
   use.most_managed_bytes  = with_.ledger.chunk_bytes();
-  auto const unmanaged    = unmanaged_bytes_;
   view.lock().unlock();
-  auto const told = read(unmanaged, use);
+  auto const told = read(before, use);
   view.lock().lock();
   looking_ = false;
   with_.ledger.count_if_failed(told);
@@ -74,7 +64,7 @@ bool budget_follower::look(ledger_view& view)
   // As it was before the reading or after it: whichever says less.
   use.least_managed_bytes = std::min(use.least_managed_bytes, least_managed_bytes());
   use.most_managed_bytes  = std::max(use.most_managed_bytes, with_.ledger.chunk_bytes());
-  unmanaged_bytes_        = use.unmanaged_bytes;
+  last_                   = use;
   auto const next         = rule_.follow(use);
   if (next == with_.ledger.budget_bytes()) { return false; }
   ++changes_;
@@ -84,15 +74,18 @@ bool budget_follower::look(ledger_view& view)
 
 /**
  * @brief Reads free memory, between two equal readings of what is not managed: the first of them is
- * the one of the last look.
+ * the one of the last look. While free memory stays as it was nobody took or gave any.
  */
-status budget_follower::read(std::size_t unmanaged_bytes, device_use& use) noexcept
+status budget_follower::read(device_use const& before, device_use& use) noexcept
 {
   status result;
+  auto told_bytes = before.unmanaged_bytes;
   for (int attempt = 0; result.ok() && attempt < reading_attempts; ++attempt) {
     device_memory memory;
-    result = with_.driver.memory(memory);
-    if (result.ok() && tells_unmanaged_) {
+    result               = with_.driver.memory(memory);
+    use.used_bytes       = memory.total_bytes - std::min(memory.total_bytes, memory.free_bytes);
+    bool const as_it_was = use.used_bytes == before.used_bytes && memory.free_bytes >= shown_bytes;
+    if (result.ok() && tells_unmanaged_ && !as_it_was) {
       result = with_.driver.unmanaged_bytes(use.unmanaged_bytes);
       if (result.code == status_code::not_supported) {  // all that others hold is hidden
         tells_unmanaged_    = false;
@@ -100,8 +93,7 @@ status budget_follower::read(std::size_t unmanaged_bytes, device_use& use) noexc
         result              = {};
       }
     }
-    use.used_bytes = memory.total_bytes - std::min(memory.total_bytes, memory.free_bytes);
-    if (std::exchange(unmanaged_bytes, use.unmanaged_bytes) == use.unmanaged_bytes) { break; }
+    if (std::exchange(told_bytes, use.unmanaged_bytes) == use.unmanaged_bytes) { break; }
   }
   return result;
 }
@@ -118,7 +110,8 @@ std::size_t budget_follower::least_managed_bytes() noexcept
 
 void budget_follower::tell(residency_statistics& told) const noexcept
 {
-  told.unmanaged_bytes = unmanaged_bytes_;
+  told.unmanaged_bytes = last_.unmanaged_bytes;
+  told.unmanaged_told  = tells_unmanaged_;
   told.hidden_bytes    = rule_.hidden_bytes();
   told.budget_changes  = changes_;
 }

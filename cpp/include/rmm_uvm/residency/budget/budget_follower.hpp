@@ -36,13 +36,11 @@ class budget_follower {
 
   /** @brief Whether the budget follows anything. */
   [[nodiscard]] bool follows() const noexcept { return with_.settings.followed_bytes > 0; }
-  /** @brief The thread's look: at once while the budget may bind, else now and then. */
-  void look_if_due(ledger_view& view);
   /**
-   * @brief A request's: nobody else would see what came since the thread looked.
+   * @brief Looks if it is time to: soon again while the budget may bind, else now and then.
    * @return whether the budget changed
    */
-  [[nodiscard]] bool look_for_request(ledger_view& view);
+  bool look_if_due(ledger_view& view);
   /** @brief When the thread is to look again; none: it follows nothing. */
   [[nodiscard]] std::optional<std::chrono::microseconds> look_again_in() const noexcept;
   /** @brief Fills in what others hold, and how often the budget followed. */
@@ -51,9 +49,8 @@ class budget_follower {
  private:
   using clock = std::chrono::steady_clock;
 
-  [[nodiscard]] bool is_due(clock::duration after) const noexcept;
   bool look(ledger_view& view);
-  [[nodiscard]] status read(std::size_t unmanaged_bytes, device_use& use) noexcept;
+  [[nodiscard]] status read(device_use const& before, device_use& use) noexcept;
   [[nodiscard]] std::size_t least_managed_bytes() noexcept;
   [[nodiscard]] clock::duration period() const noexcept;
 
@@ -64,7 +61,7 @@ class budget_follower {
   clock::time_point looked_;
   std::array<std::size_t, 16> lately_{};  // what was on the device at the latest looks, at least
   std::size_t looks_{0};
-  std::size_t unmanaged_bytes_{0};
+  device_use last_;
   std::uint64_t changes_{0};
 };
 
