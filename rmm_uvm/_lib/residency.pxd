@@ -103,6 +103,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         bool keep_copies
         link_rates rates
         bool discard_dead
+        bool rank_dead
         bool fetch
         bool ahead
         bool background

@@ -65,6 +65,7 @@ cdef residency_settings _settings_of(budget) except *:
     settings.multipath = budget.multipath
     settings.keep_copies = budget.keep_copies
     settings.discard_dead = budget.discard_dead
+    settings.rank_dead = budget.rank_dead
     settings.fetch = budget.fetch
     settings.ahead = budget.ahead
     settings.background = budget.background

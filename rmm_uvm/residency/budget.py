@@ -37,7 +37,7 @@ _SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
 _RESERVE_FRACTION = 1 / 32
 _MOST_RESERVE_BYTES = 2 << 30
 _SWITCHES = (
-    "follows",
+    *("follows", "rank_dead"),
     *("discard_dead", "fetch", "ahead", "background"),
     *("in_place", "copy_beside", "multipath", "keep_copies", "direct"),
 )
@@ -62,6 +62,10 @@ class Budget:
     discard_dead : bool
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
+    rank_dead : bool
+        Have dead blocks leave when it is their turn among the live ones: those last whose memory is
+        expected to be handed out again soon. By default they leave first. Worth it with `ahead`
+        where temporaries come and go all the time, as in a loop over frames of cuDF.
     fetch : bool
         Bring in what is allocated or announced; False leaves it to page faults. With "fifo"
         and without `background` that acts like a smaller card, for comparisons: what a request uses
@@ -149,6 +153,7 @@ class Budget:
     fetch_bytes: int | None = None
     ahead_bytes: int | None = None
     follows: bool = False
+    rank_dead: bool = False
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -90,14 +90,16 @@ def random_programs(gpu: CudaDriver, budget: Budget) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("benchmarks")
 @pytest.mark.parametrize(
-    ("policy", "ahead", "direct"),
-    [(policy, ahead, True) for policy in POLICIES for ahead in (True, False)]
-    + [("repeat", True, False), ("lru", False, False)],
+    ("policy", "ahead", "direct", "ranked"),
+    [(policy, ahead, True, False) for policy in POLICIES for ahead in (True, False)]
+    + [("repeat", True, False, False), ("lru", False, False, False)]
+    + [("repeat", True, True, True), ("lru", False, False, True)],
 )
 def test_no_policy_loses_a_byte_over_random_programs(
-    gpu: CudaDriver, policy: str, ahead: bool, direct: bool
+    gpu: CudaDriver, policy: str, ahead: bool, direct: bool, ranked: bool
 ) -> None:
-    random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, ahead=ahead, direct=direct))
+    settings: dict[str, Any] = {"ahead": ahead, "direct": direct, "rank_dead": ranked}
+    random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, **settings))
 
 
 @pytest.mark.usefixtures("benchmarks")

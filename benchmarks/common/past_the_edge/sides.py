@@ -79,6 +79,7 @@ COPIED_EACH_TIME = Side("copied-each-time", {"keep_copies": False})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
 AHEAD = Side("ahead", {"ahead": True})
+RANKED = Side("ranked", {"ahead": True, "rank_dead": True})
 ANNOUNCED_AHEAD = Side("announced-ahead", {"ahead": True}, announced=True)
 LAZY = Side("lazy", torch="migrate")
 COPIES = Side("copies", torch="copy")
@@ -95,7 +96,7 @@ SIDES = {
     side.name: side
     for side in (
         *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES),
-        *(AHEAD, ANNOUNCED_AHEAD),
+        *(AHEAD, RANKED, ANNOUNCED_AHEAD),
         *BASELINES,
     )
 }

@@ -30,7 +30,8 @@ class small_budget {
   explicit small_budget(eviction_policy policy,
                         bool background      = false,
                         std::size_t capacity = 2 * slab_blocks,
-                        bool fetch           = true)
+                        bool fetch           = true,
+                        bool rank_dead       = false)
     : device{std::make_shared<sim::simulated_device>(configuration(capacity))}
   {
     static_cast<void>(device->allocate_managed(slab.bytes, slab.address));
@@ -39,6 +40,7 @@ class small_budget {
     auto settings       = residency_settings::of(blocks(budget_blocks));
     settings.policy     = policy;
     settings.fetch      = fetch;
+    settings.rank_dead  = rank_dead;
     settings.ahead      = fetch;
     settings.background = background;
     manager             = std::make_unique<residency_manager>(device, ledger, settings);

@@ -38,6 +38,25 @@ TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHolds)
   EXPECT_GT(memory.manager->statistics().evicted_bytes, 0U);
 }
 
+TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHoldsWhereDeadBlocksAreRanked)
+{
+  auto const [policy, capacity] = GetParam();
+  small_budget memory{policy, false, capacity, true, true};
+  std::size_t over = 0;
+  random_program program{memory, 12};
+  auto const lost = program.run(1500, [&] {
+    memory.manager->run_pending();
+    if (memory.device->view().resident_bytes(memory.slab) > budget_bytes) { ++over; }
+  });
+  EXPECT_EQ(lost, 0U);
+  EXPECT_EQ(over, 0U);
+  EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
+  EXPECT_EQ(memory.manager->statistics().over_budget, 0U);
+  EXPECT_LE(memory.manager->statistics().peak_resident_bytes, budget_bytes);
+  EXPECT_GT(memory.manager->statistics().dropped_bytes, 0U);
+  EXPECT_GT(memory.manager->statistics().evicted_bytes, 0U);
+}
+
 TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHoldsWherePagesComeByFaults)
 {
   auto const [policy, capacity] = GetParam();

@@ -39,6 +39,14 @@ TEST_P(ConcurrentResidencyContents, ThreadsNeitherLoseAByteNorHaltOneAnother)
   EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
 }
 
+TEST_P(ConcurrentResidencyContents, ThreadsWhoseDeadBlocksAreRankedDoNeither)
+{
+  auto const [policy, capacity] = GetParam();
+  small_budget memory{policy, true, capacity, true, true};
+  EXPECT_EQ(lost_by_threads(memory), 0U);
+  EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
+}
+
 TEST_P(ConcurrentResidencyContents, ThreadsWhosePagesComeByFaultsDoNeitherAndKeepTheBudget)
 {
   auto const [policy, capacity] = GetParam();

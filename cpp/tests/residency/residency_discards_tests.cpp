@@ -58,6 +58,73 @@ class FreedBlocks : public ResidencyManager {
     {"synchronize", discards}, {"discard", discards}, {"synchronize", discards}};
 };
 
+TEST_F(ResidencyManager, DeadBlocksThatAreRankedLeaveInTheirTurnAndWithoutACopy)
+{
+  rank_dead = true;
+  make();
+  for (std::size_t first = 0; first < 8; first += 2) {
+    allocate(first, 2);
+  }
+  free(4, 2);
+  static_cast<void>(moves());
+  allocate(8, 2);  // what was used longest ago leaves, though it lives
+  EXPECT_EQ(moves().front(), to_host(0, 2));
+  allocate(10, 2);
+  EXPECT_EQ(moves().front(), to_host(2, 2));
+  allocate(12, 2);
+  EXPECT_EQ(moves().front(), dropped(4, 2));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.dropped_bytes, blocks(2));
+  EXPECT_EQ(counts.evicted_bytes, blocks(4));
+}
+
+TEST_F(ResidencyManager, TwinWithoutRanksDropsDeadBlocksFirst)
+{
+  make();
+  for (std::size_t first = 0; first < 8; first += 2) {
+    allocate(first, 2);
+  }
+  free(4, 2);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves().front(), dropped(4, 2));
+}
+
+/** @brief A loop reads six blocks, more than fit beside four that it is handed out and frees. */
+class LoopWithTemporaries : public ResidencyManager {
+ protected:
+  /** @return what was dropped in twenty rounds, once the order is known */
+  [[nodiscard]] std::uint64_t dropped_bytes()
+  {
+    fetches_ahead = false;
+    make(eviction_policy::repeat);
+    allocate(0, 6);
+    std::uint64_t before = 0;
+    for (int round = 0; round < 40; ++round) {
+      if (round == 20) { before = manager->statistics().dropped_bytes; }
+      for (std::size_t block = 0; block < 6; ++block) {
+        touch(block, 1);
+        allocate(8, 2);
+        free(8, 2);
+        allocate(10, 2);
+        free(10, 2);
+      }
+    }
+    return manager->statistics().dropped_bytes - before;
+  }
+};
+
+TEST_F(LoopWithTemporaries, StayWhereTheyAreRanked)
+{
+  rank_dead = true;
+  EXPECT_LE(dropped_bytes(), blocks(20));
+}
+
+TEST_F(LoopWithTemporaries, TwinWithoutRanksHasThemLeaveForEachPiece)
+{
+  EXPECT_GT(dropped_bytes(), blocks(100));
+}
+
 TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
 {
   make();

@@ -35,6 +35,7 @@ class ResidencyManager : public testing::Test {
     settings.fetch_bytes  = fetch_bytes;
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
+    settings.rank_dead    = rank_dead;
     settings.neighbors    = neighbors;
     settings.lender       = lender;
     settings.lends        = offers_memory;
@@ -109,6 +110,7 @@ class ResidencyManager : public testing::Test {
   bool fetch{true};
   std::size_t fetch_bytes{blocks(32)};
   bool discard_dead{true};
+  bool rank_dead{false};
   bool ahead_adapts{true};
   std::vector<neighbor> neighbors;
   std::shared_ptr<neighbor_lender> lender;

@@ -63,7 +63,9 @@ struct residency_settings {
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
-  bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
+  bool rank_dead{false};  ///< dead blocks leave when it is their turn among the live ones, by when
+                          ///< their memory is expected to be handed out again; false: first
+  bool fetch{true};       ///< bring in what is allocated or announced; false: leave it to faults
   bool keep_copies{false};  ///< have the host keep its copy of what comes to be read: it leaves
                             ///< without being copied again
   bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen

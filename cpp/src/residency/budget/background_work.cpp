@@ -87,7 +87,7 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
   // While all that lives is to stay, none leaves before it must.
   bool const has_room =
     excess_bytes == 0 || resident_bytes + with_.room.lead_bytes() <= ledger.budget_bytes();
-  if (leaving.dead.empty() && has_room) {
+  if ((leaving.dead.empty() || with_.settings.rank_dead) && has_room) {
     // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
     bool const left = make_room_early(view) == work_outcome::again;
     return left ? std::optional{work_outcome::again} : std::nullopt;

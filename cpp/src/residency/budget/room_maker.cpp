@@ -73,6 +73,15 @@ leaving_blocks room_maker::choose(ledger_view& view,
     if (block.movable()) { with_.uses.look_again(block, range); }
   });
   leaving_blocks found;
+  if (drops() && with_.settings.rank_dead) {
+    if (live_bytes > 0) { choose_live(search, live_bytes, who, not_before, found.live); }
+    auto const droppable = [](viewed_block const& each) {
+      return each.record->dead() && !each.record->unfenced;
+    };
+    std::copy_if(found.live.begin(), found.live.end(), std::back_inserter(found.dead), droppable);
+    std::erase_if(found.live, droppable);
+    return found;
+  }
   auto together = drops() && dead_bytes > 0 ? choose_dead(search, dead_bytes, who, found.dead) : 0;
   if (together < live_bytes) {
     choose_live(search, live_bytes - together, who, not_before, found.live);
@@ -116,7 +125,10 @@ std::size_t room_maker::choose_dead(leaving_search& search,
   return together;
 }
 
-/** @brief Live blocks, and dead ones that may not be dropped, in the order of the policy. */
+/**
+ * @brief Live blocks, and dead ones that may not be dropped, in the order of the policy; where dead
+ * ones are ranked, all of them.
+ */
 void room_maker::choose_live(leaving_search& search,
                              std::size_t bytes,
                              candidates who,
@@ -126,6 +138,7 @@ void room_maker::choose_live(leaving_search& search,
   auto const now       = with_.clock.now();
   auto const policy    = with_.settings.policy;
   bool const dropping  = drops();
+  bool const ranking   = with_.settings.rank_dead;
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
   leaving_weights weights{1, 0, with_.copies.keeps() && policy != eviction_policy::fifo};
@@ -142,10 +155,14 @@ void room_maker::choose_live(leaving_search& search,
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
       bool const droppable = dropping && block.dead() && !block.unfenced;
-      if (droppable || !block.movable()) { return std::nullopt; }
+      if ((droppable && !ranking) || !block.movable()) { return std::nullopt; }
+      // Its discard would wait for work: whoever need not wait lets it be.
+      if (droppable && who != candidates::all && !with_.marks.free_is_done(block)) {
+        return std::nullopt;
+      }
       if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
       // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
-      bool const needless = dropping && block.dead();
+      bool const needless = dropping && block.dead() && !droppable;
       auto key = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
       if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
         if (who == candidates::unused_now) { return std::nullopt; }
