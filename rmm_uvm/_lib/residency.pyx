@@ -123,6 +123,8 @@ cdef class ManagedResidency:
             following = next_budget(kept, budget, self.driver.info.total_bytes)
             if following is None:
                 self.end_budget()
+            elif following == kept:
+                pass
             elif kept is not None and only_sizes_differ(kept, following):
                 self.change_budget(following)
             else:

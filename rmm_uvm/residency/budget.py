@@ -58,7 +58,9 @@ class Budget:
         The budget is what others leave of `budget_bytes`, and follows while they take and give
         back: memory of cudaMalloc in all processes, and what else the device's free memory shows
         to be gone. As ``device_budget="auto"``, which is this with all of the device but a reserve
-        of 1/32, at most 2 GiB. `UvmResourceAdaptor.budget_bytes` says what it is now.
+        of 1/32, at most 2 GiB. What they hold comes off `budget_bytes`, however large the device
+        is. `low_bytes` and `ahead_bytes` follow. `UvmResourceAdaptor.budget_bytes` says what it is
+        now.
     discard_dead : bool
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
@@ -186,6 +188,10 @@ class Budget:
         if self.keep_copies and not self.fetch:
             raise ConfigurationError(
                 "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
+            )
+        if self.follows and not self.fetch:
+            raise ConfigurationError(
+                "follows with fetch=False: what page faults bring is not known; leave one out"
             )
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(
@@ -349,7 +355,12 @@ def next_budget(
 
 
 def only_sizes_differ(kept: Budget, other: Budget) -> bool:
-    """Whether one budget can become another while it is kept: all but its sizes stay."""
+    """Whether one budget can become another while it is kept: all but its sizes stay.
+
+    One that follows others begins anew: its size is what it follows within.
+    """
+    if kept.follows or other.follows:
+        return False
     ahead_bytes = kept.ahead_bytes
     if ahead_bytes is not None:  # it is never more than the budget
         ahead_bytes = min(ahead_bytes, other.budget_bytes)

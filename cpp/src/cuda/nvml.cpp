@@ -166,17 +166,22 @@ nvml_unmanaged_reader::nvml_unmanaged_reader(std::shared_ptr<nvml const> library
   if (!told || !library_->find(uuid, device_).available) { device_ = nullptr; }
 }
 
-bool nvml_unmanaged_reader::read(std::size_t& bytes) noexcept
+bool nvml_unmanaged_reader::read(std::size_t& bytes) const noexcept
 try {
-  if (device_ == nullptr || library_->processes_of(device_, found_) != nvml_api::success) {
+  std::vector<nvml_api::process_info> found;
+  if (device_ == nullptr || library_->processes_of(device_, found) != nvml_api::success) {
     return false;
   }
-  bytes = 0;
-  for (auto const& each : found_) {
-    if (each.used != not_told) { bytes += static_cast<std::size_t>(each.used); }
+  bool told       = false;
+  std::size_t sum = 0;
+  for (auto const& each : found) {
+    if (each.used == not_told) { continue; }
+    told = true;
+    sum += static_cast<std::size_t>(each.used);
   }
-  return true;
-} catch (...) {  // no memory for a longer list
+  if (told) { bytes = sum; }
+  return told;
+} catch (...) {  // no memory for the list
   return false;
 }
 

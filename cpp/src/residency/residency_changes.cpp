@@ -11,6 +11,7 @@ namespace rmm_uvm {
 void residency_manager::adopt(std::function<void()> const& publish) noexcept
 {
   ledger_view view{ledger_.blocks()};
+  follower_.begin(view);  // first: it gives up the lock
   view.doubt_all();
   std::size_t adopted_bytes = 0;
   std::size_t blocks        = 0;
@@ -44,7 +45,7 @@ void residency_manager::resize(std::size_t budget_bytes, std::size_t low_bytes) 
   ledger_.set_budget(budget_bytes, low_bytes);
   settings_.budget_bytes = budget_bytes;
   settings_.low_bytes    = low_bytes;
-  settings_.ahead_bytes  = std::min(settings_.ahead_bytes, budget_bytes);
+  settings_.ahead_bytes  = std::min(asked_ahead_bytes_, budget_bytes);
   ahead_                 = settings_.ahead_adapts
                              ? look_ahead{ahead_.bytes(), settings_.piece_bytes, budget_bytes / 2}
                              : look_ahead{settings_.ahead_bytes};

@@ -58,6 +58,9 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                                      memory_adviser* adviser)
   : driver_{std::move(driver)},
     settings_{complete(std::move(settings), *driver_)},
+    asked_ahead_bytes_{settings_.ahead_bytes},
+    asked_low_fraction_{static_cast<double>(settings_.low_bytes) /
+                        static_cast<double>(settings_.budget_bytes)},
     signal_{settings_.background},
     ledger_{ledger, settings_.budget_bytes, settings_.low_bytes},
     clock_{settings_.clock_end},
@@ -114,10 +117,8 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
     mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
-    follower_{{*driver_,
-               settings_,
-               ledger_,
-               [this](std::size_t bytes) { resize(bytes, residency_settings::low_of(bytes)); }}},
+    follower_{
+      {*driver_, settings_, ledger_, [this](std::size_t bytes) { resize(bytes, low_at(bytes)); }}},
     work_{{*driver_,
            settings_,
            ledger_,
@@ -141,10 +142,17 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
 
 residency_manager::~residency_manager() = default;
 
+/** @brief The low watermark of a budget that followed others: as far below it as was asked. */
+std::size_t residency_manager::low_at(std::size_t budget_bytes) const noexcept
+{
+  return static_cast<std::size_t>(asked_low_fraction_ * static_cast<double>(budget_bytes));
+}
+
 /** @brief In a forked child: requests make room by themselves, and the rest is `run_pending`'s. */
 void residency_manager::do_without_thread() noexcept
 {
   settings_.background = false;
+  follower_.is_alone();
   signal_.is_not_heard();
   mover_.work_alone();
 }

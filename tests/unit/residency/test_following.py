@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rmm_uvm
+from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.residency import Budget
 from rmm_uvm.residency.budget import auto_bytes, budget_for
 
@@ -135,6 +136,58 @@ def test_what_is_not_told_is_said_and_followed_by_free_memory(device: Any, mr: A
     assert "by free memory alone: the driver does not tell who holds what" in str(counts)
     del taken
     assert look(mr) == ALL
+
+
+def test_what_others_hold_already_counts_from_the_beginning(device: Any) -> None:
+    taken = rmm_uvm.ipc_pool("100MiB", driver=device)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget="auto")
+    assert mr.budget_bytes == ALL - 100 * MIB
+    with rmm_uvm.reinitialize(driver=device, device_budget="auto", libraries=()) as handle:
+        assert "148.00 MiB" in repr(handle)
+    del taken
+
+
+def test_size_that_it_follows_within_may_change(device: Any, mr: Any) -> None:
+    mr.set_budget(Budget(128 * MIB, follows=True, background=False))
+    assert look(mr) == mr.budget.budget_bytes == 128 * MIB
+    taken = rmm_uvm.ipc_pool("16MiB", driver=device)
+    assert look(mr) == 112 * MIB
+    counts = rmm_uvm.residency_statistics(mr)
+    mr.set_budget(mr.budget)  # as it is: nothing begins anew
+    assert rmm_uvm.residency_statistics(mr) == counts
+    del taken
+
+
+def test_look_ahead_that_was_asked_for_comes_back(device: Any) -> None:
+    budget = Budget(ALL, follows=True, background=False, ahead_bytes=64 * MIB)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=budget)
+    taken = rmm_uvm.ipc_pool("224MiB", driver=device)
+    assert look(mr) == 24 * MIB
+    assert rmm_uvm.residency_statistics(mr).ahead_bytes == 24 * MIB
+    del taken
+    assert look(mr) == ALL
+    assert rmm_uvm.residency_statistics(mr).ahead_bytes == 64 * MIB
+
+
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.BudgetWarning")
+def test_requests_larger_than_the_budget_are_nobody_elses_memory() -> None:
+    device = rmm_uvm.simulated_device("512MiB")
+    budget = Budget(100 * MIB, follows=True, background=False)
+    mr = rmm_uvm.managed_pool(
+        driver=device, device_budget=budget, initial_pool_size="500MiB", maximum_pool_size="500MiB"
+    )
+    for nbytes in (90 * MIB, 90 * MIB, 90 * MIB, 480 * MIB):
+        address = mr.allocate(nbytes)
+        device.touch(address, min(nbytes, 90 * MIB), write=True)
+        mr.deallocate(address, nbytes)
+        look(mr)
+    assert look(mr) == 100 * MIB
+    assert rmm_uvm.residency_statistics(mr).hidden_bytes == 0
+
+
+def test_following_is_refused_where_page_faults_bring_everything() -> None:
+    with pytest.raises(ConfigurationError, match="follows with fetch=False"):
+        Budget(ALL, follows=True, fetch=False)
 
 
 def test_first_slab_is_no_larger_than_what_is_free() -> None:

@@ -135,13 +135,12 @@ class nvml_unmanaged_reader {
  public:
   /** @param library, uuid as for `nvml_memory_reader` */
   nvml_unmanaged_reader(std::shared_ptr<nvml const> library, std::string const& uuid);
-  /** @brief Reads it. @return false where it is not told */
-  [[nodiscard]] bool read(std::size_t& bytes) noexcept;
+  /** @brief Reads it. @return false where it is not told, of any process: then they are hidden */
+  [[nodiscard]] bool read(std::size_t& bytes) const noexcept;
 
  private:
   std::shared_ptr<nvml const> library_;
   nvml_api::device device_{nullptr};
-  std::vector<nvml_api::process_info> found_;  // kept: reading allocates nothing
 };
 
 /** @brief Reads how much of a device is nobody's managed memory; false where it is not told. */

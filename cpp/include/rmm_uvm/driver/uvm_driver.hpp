@@ -67,7 +67,8 @@ class uvm_driver {
 
   /**
    * @brief Reads how much of the device is nobody's managed memory: of all processes, as far as
-   * they can be seen. Some 20 us; never waits. @param[out] bytes set on success
+   * they can be seen. Some 150 us on a GPU, and the first time more. @param[out] bytes set on
+   * success
    */
   virtual status unmanaged_bytes(std::size_t& bytes) noexcept
   {

@@ -197,6 +197,7 @@ class residency_manager {
 
  private:
   void wake() noexcept;
+  [[nodiscard]] std::size_t low_at(std::size_t budget_bytes) const noexcept;
   void resize(std::size_t budget_bytes, std::size_t low_bytes) noexcept;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void leave_what_is_too_much() noexcept;
@@ -206,6 +207,8 @@ class residency_manager {
 
   std::shared_ptr<uvm_driver> driver_;
   residency_settings settings_;
+  std::size_t asked_ahead_bytes_;
+  double asked_low_fraction_;
   work_signal signal_;
   budget_ledger ledger_;
   use_clock clock_;

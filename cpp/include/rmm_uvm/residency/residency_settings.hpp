@@ -75,19 +75,14 @@ struct residency_settings {
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
 
-  /** @brief The usual low watermark: 1/48 below the budget, 384 MiB at most. */
-  [[nodiscard]] static constexpr std::size_t low_of(std::size_t budget_bytes) noexcept
-  {
-    return budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
-  }
-  /** @brief The usual settings for a budget. */
+  /** @brief The usual settings for a budget: the low watermark 1/48 below it. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
   {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
     settings.ahead_bytes  = budget_bytes / 8;
     settings.ahead_adapts = true;
-    settings.low_bytes    = low_of(budget_bytes);
+    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
     return settings;
   }
 };

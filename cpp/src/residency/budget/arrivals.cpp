@@ -446,7 +446,10 @@ void arrivals::leave_to_faults(memory_range range) noexcept
 try {
   ledger_view view{with_.ledger.blocks()};
   with_.present.end(view);
-  static_cast<void>(count_as_there(view, range));
+  for (auto const& each : count_as_there(view, range)) {
+    with_.ledger.has_chunk(*each.record, each.range.bytes);
+    with_.ledger.left_to_faults(each.range.bytes);
+  }
   if (with_.ledger.beyond_budget_bytes() > 0) { with_.room.set_short(true); }
 } catch (...) {
   with_.ledger.count_no_memory("leave_to_faults");
@@ -466,7 +469,6 @@ block_list arrivals::count_as_there(ledger_view& view, memory_range range)
     block.place           = block_place::device;
     block.on_device_as_of = 0;
     block.arrived         = now;
-    with_.ledger.has_chunk(block, whole.bytes);
     with_.ledger.comes(whole.bytes);
     with_.ledger.has_room(whole.bytes);
   });
@@ -479,9 +481,9 @@ void arrivals::begin_on_host(memory_range range)
   ledger_view view{with_.ledger.blocks()};
   with_.present.end(view);
   auto const begins = count_as_there(view, range);
-  if (begins.empty() || with_.room.leave(view, begins) == 0) { return; }
-  view.each(range, [this](block_record& block, memory_range whole) {
-    if (block.place == block_place::host) { with_.ledger.has_no_chunk(block, whole.bytes); }
+  if (begins.empty() || with_.room.leave(view, begins) > 0) { return; }
+  view.each(range, [this](block_record& block, memory_range whole) {  // they stay
+    if (block.place == block_place::device) { with_.ledger.has_chunk(block, whole.bytes); }
   });
 }
 

@@ -25,6 +25,7 @@ work_outcome background_work::work_once()
     if (with_.ledger.ended()) { return work_outcome::nothing; }
     with_.marks.look();
     with_.follower.look_if_due(view);
+    if (with_.ledger.ended()) { return work_outcome::nothing; }
     with_.offer.tell_if_busy(view);
     // An owner's own need comes first.
     if (with_.neighbors.holds_any() && with_.back.give_back(view) == work_outcome::again) {

@@ -12,6 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds binding_period{20};
 constexpr std::chrono::milliseconds idle_period{100};
 constexpr int reading_attempts = 3;
+constexpr int most_failures    = 8;  // in a row, before NVML is not asked any more
 // Less than this may be taken of free memory without being seen: it changes in such steps.
 constexpr std::size_t shown_bytes = std::size_t{64} << 20U;
 
@@ -36,7 +37,13 @@ bool budget_follower::look_if_due(ledger_view& view)
 {
   // A model's time is not ours: there each look is due, and equal programs do equal things.
   bool const due = with_.driver.info().simulated || clock::now() - looked_ >= period();
-  return follows() && due && look(view);
+  return follows() && begun_ && due && look(view);
+}
+
+void budget_follower::begin(ledger_view& view)
+{
+  if (follows()) { static_cast<void>(look(view)); }
+  begun_ = true;
 }
 
 std::optional<std::chrono::microseconds> budget_follower::look_again_in() const noexcept
@@ -54,7 +61,7 @@ bool budget_follower::look(ledger_view& view)
   auto const before       = last_;
   device_use use          = before;
   use.least_managed_bytes = least_managed_bytes();
-  use.most_managed_bytes  = with_.ledger.chunk_bytes();
+  use.most_managed_bytes  = most_managed_bytes();
   view.lock().unlock();
   auto const told = read(before, use);
   view.lock().lock();
@@ -63,7 +70,7 @@ bool budget_follower::look(ledger_view& view)
   if (!told.ok() || with_.ledger.ended()) { return false; }
   // As it was before the reading or after it: whichever says less.
   use.least_managed_bytes = std::min(use.least_managed_bytes, least_managed_bytes());
-  use.most_managed_bytes  = std::max(use.most_managed_bytes, with_.ledger.chunk_bytes());
+  use.most_managed_bytes  = std::max(use.most_managed_bytes, most_managed_bytes());
   last_                   = use;
   auto const next         = rule_.follow(use);
   if (next == with_.ledger.budget_bytes()) { return false; }
@@ -86,8 +93,10 @@ status budget_follower::read(device_use const& before, device_use& use) noexcept
     use.used_bytes       = memory.total_bytes - std::min(memory.total_bytes, memory.free_bytes);
     bool const as_it_was = use.used_bytes == before.used_bytes && memory.free_bytes >= shown_bytes;
     if (result.ok() && tells_unmanaged_ && !as_it_was) {
-      result = with_.driver.unmanaged_bytes(use.unmanaged_bytes);
-      if (result.code == status_code::not_supported) {  // all that others hold is hidden
+      result           = with_.driver.unmanaged_bytes(use.unmanaged_bytes);
+      failures_        = result.ok() ? 0 : failures_ + 1;
+      bool const never = result.code == status_code::not_supported || failures_ >= most_failures;
+      if (!result.ok() && never) {  // all that others hold is hidden
         tells_unmanaged_    = false;
         use.unmanaged_bytes = 0;
         result              = {};
@@ -106,6 +115,11 @@ std::size_t budget_follower::least_managed_bytes() noexcept
 {
   lately_.at(looks_++ % lately_.size()) = with_.ledger.surely_resident_bytes();
   return *std::min_element(lately_.begin(), lately_.end());
+}
+
+std::size_t budget_follower::most_managed_bytes() const noexcept
+{
+  return begun_ ? with_.ledger.chunk_bytes() : with_.ledger.blocks().slab_bytes();
 }
 
 void budget_follower::tell(residency_statistics& told) const noexcept

@@ -17,7 +17,7 @@ void budget_ledger::has_room(std::size_t bytes) noexcept
 void budget_ledger::adopt(std::size_t bytes) noexcept
 {
   resident_bytes_ += bytes;
-  adopted_bytes_ += bytes;
+  assumed_bytes_ += bytes;
   peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
 }
 

@@ -14,6 +14,8 @@ namespace {
 
 // Of what leaves without a copy, against what is copied each time: it only has to come back.
 constexpr std::uint64_t weight_of_uncopied = 2;
+// Of what is dead, against the same: it is dropped, and made usable again.
+constexpr std::uint64_t weight_of_dead = 8;
 
 /**
  * @brief Whether a live block may leave.
@@ -36,9 +38,14 @@ struct leaving_weights {
   std::uint64_t beside;  ///< of what a neighbour has memory for that takes some now
   unsigned taking;       ///< these neighbours, by bits
   bool keeps_copies;     ///< whether anything leaves without a copy
+  bool ranks_dead;       ///< whether what is dead takes its turn
 
-  [[nodiscard]] std::uint64_t of(std::uint64_t key, unsigned chunks, bool uncopied) const noexcept
+  [[nodiscard]] std::uint64_t of(std::uint64_t key,
+                                 unsigned chunks,
+                                 bool uncopied,
+                                 bool dead) const noexcept
   {
+    if (dead && ranks_dead) { return std::min(key, most(weight_of_dead)) * weight_of_dead; }
     // A way there and back that costs a sixth is worth to be taken more often.
     if ((chunks & taking) != 0 && key < most(beside)) { key *= beside; }
     if (!uncopied || !keeps_copies) { return key; }
@@ -141,17 +148,20 @@ void room_maker::choose_live(leaving_search& search,
   bool const ranking   = with_.settings.rank_dead;
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
-  leaving_weights weights{1, 0, with_.copies.keeps() && policy != eviction_policy::fifo};
+  bool const in_order  = policy == eviction_policy::fifo;
+  leaving_weights weights{1, 0, with_.copies.keeps() && !in_order, ranking && !in_order};
   weights.beside = weight_of_kept_now(weights.taking);
   // From then on a block may be among what is about to be used; `fifo` knows no uses.
   auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
   std::size_t together = 0;
   search.highest_first(
     [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      auto const key = dropping && bounds.any_undroppable
-                         ? ~std::uint64_t{0}
-                         : most_leaving_key(policy, bounds, now, foreseen);
-      return weights.of(key, bounds.chunks, bounds.any_only_read);
+      auto const key       = dropping && bounds.any_undroppable
+                               ? ~std::uint64_t{0}
+                               : most_leaving_key(policy, bounds, now, foreseen);
+      auto const most_live = weights.of(key, bounds.chunks, bounds.any_only_read, false);
+      if (!bounds.any_droppable) { return most_live; }
+      return std::max(most_live, weights.of(key, bounds.chunks, bounds.any_only_read, true));
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
       bool const droppable = dropping && block.dead() && !block.unfenced;
@@ -168,7 +178,7 @@ void room_maker::choose_live(leaving_search& search,
         if (who == candidates::unused_now) { return std::nullopt; }
         if (!needless) { key = 0; }
       }
-      return weights.of(key, block.chunks, with_.copies.leaves_uncopied(block));
+      return weights.of(key, block.chunks, with_.copies.leaves_uncopied(block), droppable);
     },
     [&](viewed_block const& next) {
       chosen.push_back(next);

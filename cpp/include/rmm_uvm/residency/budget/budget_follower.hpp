@@ -41,6 +41,13 @@ class budget_follower {
    * @return whether the budget changed
    */
   bool look_if_due(ledger_view& view);
+  /**
+   * @brief The first look, before anybody asks the budget: all slabs that are there may have their
+   * memory on the device. None is looked at before.
+   */
+  void begin(ledger_view& view);
+  /** @brief In a forked child: whoever was looking is not there. */
+  void is_alone() noexcept { looking_ = false; }
   /** @brief When the thread is to look again; none: it follows nothing. */
   [[nodiscard]] std::optional<std::chrono::microseconds> look_again_in() const noexcept;
   /** @brief Fills in what others hold, and how often the budget followed. */
@@ -52,11 +59,14 @@ class budget_follower {
   bool look(ledger_view& view);
   [[nodiscard]] status read(device_use const& before, device_use& use) noexcept;
   [[nodiscard]] std::size_t least_managed_bytes() noexcept;
+  [[nodiscard]] std::size_t most_managed_bytes() const noexcept;
   [[nodiscard]] clock::duration period() const noexcept;
 
   parts with_;
   auto_budget rule_;
+  bool begun_{false};
   bool looking_{false};
+  int failures_{0};  // of NVML, in a row
   bool tells_unmanaged_{true};
   clock::time_point looked_;
   std::array<std::size_t, 16> lately_{};  // what was on the device at the latest looks, at least

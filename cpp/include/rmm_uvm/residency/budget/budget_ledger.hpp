@@ -76,12 +76,8 @@ class budget_ledger {
     if (!block.chunk) { chunk_bytes_ += bytes; }
     block.chunk = true;
   }
-  /** @brief It never was there after all. */
-  void has_no_chunk(block_record& block, std::size_t bytes) noexcept
-  {
-    if (block.chunk) { chunk_bytes_ -= bytes; }
-    block.chunk = false;
-  }
+  /** @brief So much counts as there, and comes when a kernel uses it. */
+  void left_to_faults(std::size_t bytes) noexcept { assumed_bytes_ += bytes; }
   /** @brief A slab is to be given back; until it was, the driver may keep so much for it. */
   void slab_goes(std::size_t kept_bytes) noexcept
   {
@@ -98,11 +94,10 @@ class budget_ledger {
 
   /** @brief On the device, or on the way there. */
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return resident_bytes_; }
-  /** @brief Of those, without what is on its way, and what was only taken to be there. */
+  /** @brief Of those, without what is on its way, and what is only taken to be there. */
   [[nodiscard]] std::size_t surely_resident_bytes() const noexcept
   {
-    return staying_bytes() -
-           std::min(staying_bytes(), std::max(without_room_bytes_, adopted_bytes_));
+    return staying_bytes() - std::min(staying_bytes(), without_room_bytes_ + assumed_bytes_);
   }
   /** @brief Of those, on their way elsewhere. */
   [[nodiscard]] std::size_t leaving_bytes() const noexcept { return leaving_bytes_; }
@@ -180,7 +175,7 @@ class budget_ledger {
   std::size_t leaving_bytes_{0};
   std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::size_t pinned_bytes_{0};
-  std::size_t adopted_bytes_{0};  // taken to be there when the budget began
+  std::size_t assumed_bytes_{0};  // of all that was ever taken to be there without being asked to
   std::size_t chunk_bytes_{0};
   std::size_t going_bytes_{0};  // of slabs that are on their way to the driver
   bool ended_{false};
