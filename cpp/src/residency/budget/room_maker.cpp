@@ -132,6 +132,13 @@ std::size_t room_maker::choose_dead(leaving_search& search,
   return together;
 }
 
+/** @brief Whether a block that may be dropped leaves among those that may not. */
+bool room_maker::has_turn(block_record const& block, candidates who) const noexcept
+{
+  // Its discard would wait for work: whoever need not wait lets it be.
+  return with_.settings.rank_dead && (who == candidates::all || with_.marks.free_is_done(block));
+}
+
 /**
  * @brief Live blocks, and dead ones that may not be dropped, in the order of the policy; where dead
  * ones are ranked, all of them.
@@ -165,11 +172,7 @@ void room_maker::choose_live(leaving_search& search,
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
       bool const droppable = dropping && block.dead() && !block.unfenced;
-      if ((droppable && !ranking) || !block.movable()) { return std::nullopt; }
-      // Its discard would wait for work: whoever need not wait lets it be.
-      if (droppable && who != candidates::all && !with_.marks.free_is_done(block)) {
-        return std::nullopt;
-      }
+      if (!block.movable() || (droppable && !has_turn(block, who))) { return std::nullopt; }
       if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
       // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
       bool const needless = dropping && block.dead() && !droppable;

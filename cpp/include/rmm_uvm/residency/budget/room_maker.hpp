@@ -110,6 +110,7 @@ class room_maker {
                                         std::size_t bytes,
                                         candidates who,
                                         block_list& chosen) const;
+  [[nodiscard]] bool has_turn(block_record const& block, candidates who) const noexcept;
   void choose_live(leaving_search& search,
                    std::size_t bytes,
                    candidates who,
