@@ -9,10 +9,11 @@ The data have FACTOR budgets together. Programs are in programs/; `--program lis
 run has a process of its own. Sides: `resident` (a pool of cudaMalloc memory), `default` (a budget,
 nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls), `announced`
 (`rmm_uvm.touch` before each step), `ahead` and `announced-ahead` (what is expected next is fetched
-before it is used), `ranked` (as `ahead`, and dead blocks take their turn among the live), `fault-driven`, and `fault-driven-prefetched` (the same with
-RMM's adaptor, which prefetches what is allocated). Programs of torch allocate through RMM, and are
-announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
-budget instead: `rmm_uvm.torch.install`. The rules are in benchmarks/README.md.
+before it is used), `ranked` (as `ahead`, and dead blocks take their turn among the live),
+`fault-driven`, and `fault-driven-prefetched` (the same with RMM's adaptor, which prefetches what is
+allocated). Programs of torch allocate through RMM, and are announced by `rmm_uvm.torch.announced`.
+With `lazy` and `copies` torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The
+rules are in benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
