@@ -22,7 +22,7 @@ struct residency_settings {
   std::size_t low_bytes{0};     ///< the thread evicts down to this once a request was short of room
   /**
    * Of the device, for others and this budget: it is what others leave of so much, and follows
-   * while they take and give back; `budget_bytes` is where it begins. 0: it stays as it is.
+   * while they take and give back, from `adopt` on. 0: it stays as it is.
    */
   std::size_t followed_bytes{0};
   static constexpr std::size_t least_budget_bytes{4 * va_block_bytes};  ///< whatever others take
