@@ -53,6 +53,8 @@ class changing_budget {
     settings.ahead       = true;
     settings.background  = background_;
     settings.keep_copies = budget_blocks % 2 == 0;
+    settings.rank_dead   = budget_blocks % 4 < 2;
+    if (budget_blocks % 3 == 0) { settings.followed_bytes = settings.budget_bytes; }
     residency.start_budget(settings);
     if (wrong_ == wrong_knowledge::all_is_dead) { claim_to_know(slab, 0); }
   }
@@ -60,13 +62,22 @@ class changing_budget {
   {
     static_cast<void>(residency.change_budget(blocks(budget_blocks), blocks(budget_blocks - 1)));
   }
-  /** @brief Starts, changes or ends a budget of 4 to 19 blocks. */
+  /** @brief Others, whom budgets may follow, hold so much of the device from now on. */
+  void others_hold(std::size_t count)
+  {
+    auto& program = device->program();
+    if (others_ != 0) { static_cast<void>(program.free_device(others_)); }
+    others_ = 0;
+    if (count > 0) { static_cast<void>(program.allocate_device(blocks(count), others_)); }
+  }
+  /** @brief Starts, changes or ends a budget of 4 to 19 blocks, or has others take or give. */
   void change_at_random(std::mt19937_64& random)
   {
     auto const budget_blocks = 4 + random() % 16;
-    switch (random() % 3) {
+    switch (random() % 4) {
       case 0: start(budget_blocks); break;
       case 1: change(budget_blocks); break;
+      case 2: others_hold(budget_blocks % 4); break;
       default: residency.end_budget();
     }
   }
@@ -103,6 +114,7 @@ class changing_budget {
   eviction_policy policy_;
   bool background_;
   wrong_knowledge wrong_;
+  std::uintptr_t others_{0};  // memory that others hold; 0: none
 };
 
 /** @brief One thread of a program that allocates, uses, frees and hints at random, and checks. */
