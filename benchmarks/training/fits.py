@@ -84,9 +84,8 @@ def pair(name: str, dtype: str, driver: Any) -> list[dict[str, Any]]:
         clean()
         budget = Budget(int(runs["native"][0]["reserved_bytes"] * ROOM))
         with rmm_uvm.torch.managed(device_budget=budget):
-            before = (
-                driver.migrated_bytes()
-            )  # after the driver that it opens has tried its counters
+            # Here: the driver that it opened has tried its counters, which moves bytes.
+            before = driver.migrated_bytes()
             runs["managed"].append(trained(name, dtype))
             moved += sum(driver.migrated_bytes()) - sum(before)
         clean()

@@ -189,6 +189,11 @@ class Budget:
             raise ConfigurationError(
                 "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
             )
+        if self.rank_dead and not (self.discard_dead and self.fetch):
+            raise ConfigurationError(
+                "rank_dead with discard_dead=False or fetch=False: nothing is dropped there, and "
+                "dead blocks take their turn already; leave one out"
+            )
         if self.follows and not self.fetch:
             raise ConfigurationError(
                 "follows with fetch=False: what page faults bring is not known; leave one out"
@@ -239,6 +244,13 @@ def auto_bytes(total_bytes: int) -> int:
     """
     reserve_bytes = min(int(total_bytes * _RESERVE_FRACTION), _MOST_RESERVE_BYTES)
     return max((total_bytes - reserve_bytes) // VA_BLOCK_BYTES * VA_BLOCK_BYTES, 0)
+
+
+def _size_of(asked: int | str | float, total_bytes: int, name: str) -> tuple[int, bool]:
+    """Return the bytes of a size or of "auto", and whether the budget follows others."""
+    if asked == "auto":
+        return auto_bytes(total_bytes), True
+    return parse_size(asked, total_bytes, name), False
 
 
 def budget_for(
@@ -294,10 +306,7 @@ def budget_for(
         chosen = around["neighbors"] if neighbors is None else neighbors
         if harvest_limit is None and chosen is not None:
             harvest_limit = around["harvest_limit"]
-        follows = device_budget == "auto"
-        size_bytes = (
-            auto_bytes(total_bytes) if follows else parse_size(device_budget, total_bytes, name)
-        )
+        size_bytes, follows = _size_of(device_budget, total_bytes, name)
         if follows:
             reserve = format_bytes(total_bytes - size_bytes)
             reason = f"{reason}: what others leave of the device, less {reserve}"
@@ -338,10 +347,7 @@ def next_budget(
         return None
     if kept is None or isinstance(asked, Budget):
         return budget_for(asked, None, total_bytes)
-    follows = asked == "auto"
-    size_bytes = (
-        auto_bytes(total_bytes) if follows else parse_size(asked, total_bytes, "device_budget")
-    )
+    size_bytes, follows = _size_of(asked, total_bytes, "device_budget")
     refuse_larger(size_bytes, total_bytes)
     ahead_bytes = None if kept.ahead_bytes is None else min(kept.ahead_bytes, size_bytes)
     return dataclasses.replace(

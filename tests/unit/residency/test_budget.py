@@ -92,6 +92,8 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"harvest_limit": "1GiB"}, "without neighbours"),
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
         ({"keep_copies": True, "fetch": False}, "keep_copies with fetch=False"),
+        ({"rank_dead": True, "discard_dead": False}, "rank_dead with discard_dead=False"),
+        ({"rank_dead": True, "fetch": False}, "or fetch=False"),
         ({"keep_copies": "yes"}, "keep_copies='yes'"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
