@@ -86,6 +86,7 @@ def words_of(kind: Kind, spell: Callable[[object], str], *, is_text: bool = Fals
             least = format_bytes(kind.least_bytes).replace(".00", "")
             size = "size" if kind.least_bytes == 1 else f"size from {least}"
             words = [size, *["fraction"] * kind.is_fraction, *[spell("auto")] * kind.automatic]
+            words += [spell("none")] * kind.absent
         case OneOf():
             words = [spell(each) for each in kind.choices]
         case AnyOf():
@@ -151,7 +152,8 @@ def variable_rows() -> Iterator[str]:
         if each.variable:
             values = words_of(each.kind, as_code, is_text=True)
             meaning = f"`{each.name}` where a call gives none"
-            yield row(f"`{each.variable}`", values, each.otherwise, meaning)
+            default = each.otherwise if each.default is None else as_code(each.default)
+            yield row(f"`{each.variable}`", values, default, meaning)
 
 
 def dask_settings() -> Iterator[tuple[str, Setting]]:

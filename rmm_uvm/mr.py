@@ -76,7 +76,7 @@ class ManagedPool(UvmResourceAdaptor):
         initial_pool_size: int | str | float | None = None,
         maximum_pool_size: int | str | float | None = None,
         prefetch: PrefetchMode = "auto",
-        device_budget: int | str | float | None = None,
+        device_budget: int | str | float | None = "auto",
         eviction: str | None = None,
         neighbors: Neighbors = None,
         harvest_limit: HarvestLimit = None,

@@ -168,6 +168,7 @@ class Owner:
             initial_pool_size=PIECE_BYTES,
             maximum_pool_size=PIECE_BYTES,
             prefetch="never",
+            device_budget=None,
         )
         self.batch = self._input.allocate(PIECE_BYTES)
         held_bytes = int(total_bytes * (1 - spare)) - PIECE_BYTES

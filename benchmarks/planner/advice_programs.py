@@ -196,9 +196,12 @@ def compared(name: str, folder: Path) -> list[Row]:
 
 
 def run(name: str, device_memory: int | str, **settings: Any) -> float:
-    """Run a program in the pool that `rmm_uvm.reinitialize` installs; return modelled seconds."""
+    """Run a program in the pool that `rmm_uvm.reinitialize` installs; return modelled seconds.
+
+    Without a budget: a plan is of the kernel driver.
+    """
     device = rmm_uvm.simulated_device(device_memory)
-    settings.setdefault("monitor", False)
+    settings = {"monitor": False, "device_budget": None, **settings}
     stage = rmm_uvm.stage if settings["monitor"] else contextlib.nullcontext
     with rmm_uvm.reinitialize(driver=device, libraries=(), **settings) as uvm:
         memory = Memory(uvm.devices[0].managed_mr, device, stage)

@@ -55,6 +55,7 @@ class Part:
             initial_pool_size=pool_bytes,
             maximum_pool_size=pool_bytes,
             prefetch="never",
+            device_budget=None,
         )
         self._base = self._mr.upstream_mr.allocate(256)  # a fresh pool's first piece
         self._mr.upstream_mr.deallocate(self._base, 256)

@@ -38,10 +38,11 @@ class Sizes:
     pool_bytes: int
     budget_bytes: int | None = None
 
-    def keywords(self) -> dict[str, int]:
+    def keywords(self) -> dict[str, int | None]:
         """Return the keywords of our pool; with a budget it is the budget that says its begin."""
         if self.budget_bytes is None:
-            return {"initial_pool_size": self.pool_bytes, "maximum_pool_size": self.pool_bytes}
+            sizes = {"initial_pool_size": self.pool_bytes, "maximum_pool_size": self.pool_bytes}
+            return {**sizes, "device_budget": None}
         return {"device_budget": self.budget_bytes, "maximum_pool_size": self.pool_bytes}
 
 

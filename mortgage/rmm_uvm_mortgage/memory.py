@@ -230,7 +230,7 @@ def asked_budget(
     """
     if budget_bytes is None and not memory.keeps_budget:
         return None
-    return budget_for(budget_bytes, eviction, total_bytes)
+    return budget_for("auto" if budget_bytes is None else budget_bytes, eviction, total_bytes)
 
 
 def budget_words(budget: Budget | None) -> str:
@@ -283,7 +283,7 @@ def gpu_chain(
 
 
 def _managed(driver: UvmDriver, pool_bytes: int | None) -> Any:
-    return managed_pool(driver=driver, initial_pool_size=pool_bytes)
+    return managed_pool(driver=driver, initial_pool_size=pool_bytes, device_budget=None)
 
 
 def _managed_nopool(driver: UvmDriver, pool_bytes: int | None) -> Any:

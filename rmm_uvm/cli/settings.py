@@ -49,7 +49,7 @@ def _check_budget(report: DoctorReport) -> None:
     from rmm_uvm.residency.budget import budget_for
 
     first = next(iter(report.devices), None)
-    budget = budget_for(None, None, _ANY_DEVICE_BYTES if first is None else first.total_bytes)
+    budget = budget_for("auto", None, _ANY_DEVICE_BYTES if first is None else first.total_bytes)
     named = None if budget is None else budget.neighbors
     if first is not None and named is not None and not isinstance(named, str):
         check_named(named, first.index, len(report.devices))

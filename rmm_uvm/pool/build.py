@@ -24,7 +24,7 @@ from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.settings import PrefetchMode, reads_settings
 from rmm_uvm.support.units import format_bytes, parse_size
 
-__all__ = ["ipc_pool", "managed_pool", "plan_for"]
+__all__ = ["budget_on", "ipc_pool", "managed_pool", "plan_for"]
 
 
 def plan_for(
@@ -90,7 +90,7 @@ def managed_pool(
     initial_pool_size: int | str | float | None = None,
     maximum_pool_size: int | str | float | None = None,
     prefetch: PrefetchMode = "auto",
-    device_budget: int | str | float | Budget | None = None,
+    device_budget: int | str | float | Budget | None = "auto",
     eviction: str | None = None,
     neighbors: Neighbors = None,
     harvest_limit: HarvestLimit = None,
@@ -108,10 +108,10 @@ def managed_pool(
     prefetch : {"auto", "always", "never"}
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None
-        How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device,
-        "auto" for what others leave of it, followed while they take and give back, or a
-        `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``, and
-        without it none: the kernel driver evicts.
+        How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device, or
+        a `rmm_uvm.residency.Budget` with all settings. "auto" is what ``RMM_UVM_DEVICE_BUDGET``
+        says, and without it what others leave of the device, followed while they take and give
+        back; without concurrent managed access it is None. None: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
@@ -170,15 +170,14 @@ def build_pool(
     maximum_pool_size: int | str | float | None,
     prefetch: PrefetchMode,
     driver: UvmDriver | str | None,
-    device_budget: int | str | float | Budget | None = None,
-    eviction: str | None = None,
-    neighbors: Neighbors = None,
-    harvest_limit: HarvestLimit = None,
+    device_budget: int | str | float | Budget | None,
+    eviction: str | None,
+    neighbors: Neighbors,
+    harvest_limit: HarvestLimit,
 ) -> rmm.mr.PoolMemoryResource:
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
     driver = choose_driver(device, driver)
-    total_bytes = driver.info.total_bytes
-    budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
+    budget = budget_on(driver, device_budget, eviction, neighbors, harvest_limit)
     open_neighbors_or_warn(driver, budget, stacklevel=5)  # at the line that called our caller
     request = PoolRequest(
         initial_pool_size,
@@ -187,6 +186,24 @@ def build_pool(
         follows=budget is not None and budget.follows,
     )
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)
+
+
+def budget_on(
+    driver: UvmDriver,
+    device_budget: int | str | float | Budget | None,
+    eviction: str | None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
+) -> Budget | None:
+    """Return the budget that was asked for on a driver's device; as `budget_for`."""
+    return budget_for(
+        device_budget,
+        eviction,
+        driver.info.total_bytes,
+        neighbors,
+        harvest_limit,
+        oversubscribable=bool(driver.info.concurrent_managed_access),
+    )
 
 
 def build_managed_pool(

@@ -34,13 +34,13 @@ from rmm_uvm.integrations.seen.numba import wire_numba_launches
 from rmm_uvm.integrations.seen.xgboost import wire_xgboost_data
 from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
-from rmm_uvm.pool.build import plan_for
+from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.device import install_one
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.pool.install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes
-from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
@@ -69,7 +69,7 @@ def reinitialize(
     *,
     prefetch: PrefetchMode = "auto",
     ipc_pool_size: int | str | float | None = None,
-    device_budget: int | str | float | Budget | None = None,
+    device_budget: int | str | float | Budget | None = "auto",
     eviction: str | None = None,
     neighbors: Neighbors = None,
     harvest_limit: HarvestLimit = None,
@@ -107,9 +107,8 @@ def reinitialize(
         Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; "auto" is that, or an
         eighth of the device if that is less. By default none.
     device_budget : int, str, float, Budget or None
-        How much managed memory is kept on each device; see `rmm_uvm.managed_pool`. By default
-        ``RMM_UVM_DEVICE_BUDGET``, and without it none: the kernel driver evicts when the device is
-        full.
+        How much managed memory is kept on each device; see `rmm_uvm.managed_pool`. None: the kernel
+        driver evicts when the device is full.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
@@ -184,8 +183,7 @@ def reinitialize(
     _refuse_if_permanent("reinitialize")
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     budgets = [
-        budget_for(device_budget, eviction, each.info.total_bytes, neighbors, harvest_limit)
-        for each in drivers
+        budget_on(each, device_budget, eviction, neighbors, harvest_limit) for each in drivers
     ]
     for each, budget in zip(drivers, budgets, strict=True):
         open_neighbors_or_warn(each, budget, stacklevel=4)  # a warning may be an error

@@ -282,7 +282,7 @@ def _budget_rows(
         return [("budget", "none", "the kernel driver evicts, when the device is full")]
     size = format_bytes(residency.budget_bytes or budget.budget_bytes)
     drops = budget.discard_dead and info.discard
-    dead = "dead data go first, without a copy" if drops else "dead data are copied too"
+    dead = "dead data go without a copy" if drops else "dead data are copied too"
     return [
         ("budget", size, f"{budget.reason}; {dead}"),
         ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),

@@ -262,7 +262,7 @@ def _maximum(
         asked_bytes = _aligned(written_bytes)
         physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
         holders = "device and host"
-        if request.budget_bytes is not None:
+        if request.budget_bytes is not None and not request.follows:
             holders = "device_budget and host"
         if host is not None and asked_bytes > physical_bytes:
             raise ConfigurationError(

@@ -65,18 +65,17 @@ class Budget:
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
     rank_dead : bool
-        Have dead blocks leave when it is their turn among the live ones: those last whose memory is
-        expected to be handed out again soon. By default they leave first. Worth it with `ahead`
-        where temporaries come and go all the time, as in a loop over frames of cuDF.
+        Have dead blocks that are dropped leave when it is their turn among the live ones, eight
+        times as early as one that is copied: those last whose memory is expected to be handed out
+        again soon. False, and with "fifo": they leave first.
     fetch : bool
         Bring in what is allocated or announced; False leaves it to page faults. With "fifo"
         and without `background` that acts like a smaller card, for comparisons: what a request uses
         later leaves for what it uses first. A pool with ``prefetch="always"`` then makes room for
         `rmm.mr.PrefetchResourceAdaptor` over it, and ranks anew what that prefetches.
     ahead : bool
-        Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
-        drives out what would have stayed, and more bytes move; worth it where a program computes
-        much for each byte.
+        Fetch what is expected next, as far as it is foreseen, and `fetch`. How far ahead is learnt:
+        what comes too early drives out what would have stayed, and more bytes move.
     keep_copies : bool or None
         Have the host keep its copy of what comes back to be read, so that it leaves without being
         copied again; needs `fetch`, with which it is the default. Nothing is kept where page tables
@@ -140,7 +139,7 @@ class Budget:
     policy: str = DEFAULT_POLICY
     discard_dead: bool = True
     fetch: bool = True
-    ahead: bool = False
+    ahead: bool = True
     keep_copies: bool | None = None
     background: bool = True
     neighbors: str | Iterable[int] | None = None
@@ -155,7 +154,7 @@ class Budget:
     fetch_bytes: int | None = None
     ahead_bytes: int | None = None
     follows: bool = False
-    rank_dead: bool = False
+    rank_dead: bool = True
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -188,11 +187,6 @@ class Budget:
         if self.keep_copies and not self.fetch:
             raise ConfigurationError(
                 "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
-            )
-        if self.rank_dead and not (self.discard_dead and self.fetch):
-            raise ConfigurationError(
-                "rank_dead with discard_dead=False or fetch=False: nothing is dropped there, and "
-                "dead blocks take their turn already; leave one out"
             )
         if self.follows and not self.fetch:
             raise ConfigurationError(
@@ -246,6 +240,20 @@ def auto_bytes(total_bytes: int) -> int:
     return max((total_bytes - reserve_bytes) // VA_BLOCK_BYTES * VA_BLOCK_BYTES, 0)
 
 
+def _asked(
+    device_budget: int | str | float | Budget | None, around: int | str | float | None
+) -> tuple[int | str | float | Budget | None, str]:
+    """Return what is asked for, None for no budget, and how it is called where it was given.
+
+    "auto" leaves it to the environment, and "none" is None as people write it there.
+    """
+    name = "device_budget"
+    if around is not None and isinstance(device_budget, str) and device_budget == "auto":
+        device_budget, name = around, SETTINGS["device_budget"].variable
+    is_none = isinstance(device_budget, str) and device_budget == "none"
+    return (None if is_none else device_budget), name
+
+
 def _size_of(asked: int | str | float, total_bytes: int, name: str) -> tuple[int, bool]:
     """Return the bytes of a size or of "auto", and whether the budget follows others."""
     if asked == "auto":
@@ -260,23 +268,26 @@ def budget_for(
     neighbors: Neighbors = None,
     harvest_limit: HarvestLimit = None,
     *,
+    oversubscribable: bool = True,
     policy_name: str = "eviction",
 ) -> Budget | None:
     """Return the budget that was asked for on a device; None for none.
 
-    What is not given is read from the environment: ``RMM_UVM_DEVICE_BUDGET`` and, where there is a
-    budget, ``RMM_UVM_EVICTION``, ``RMM_UVM_NEIGHBORS`` and ``RMM_UVM_HARVEST_LIMIT``.
+    What is not given is read from the environment: ``RMM_UVM_DEVICE_BUDGET`` for "auto" and, where
+    there is a budget, ``RMM_UVM_EVICTION``, ``RMM_UVM_NEIGHBORS`` and ``RMM_UVM_HARVEST_LIMIT``.
 
     Parameters
     ----------
     device_budget : int, str, float, Budget or None
-        Bytes, "12GiB", a fraction of device memory, "auto", or all settings.
+        Bytes, "12GiB", a fraction of device memory, "auto", or all settings; "none" is None.
     policy : str or None
         An eviction policy; None for the default.
     total_bytes : int
         Device memory.
     neighbors, harvest_limit : optional
         As of `Budget`; they replace what a `Budget` says.
+    oversubscribable : bool
+        The device has concurrent managed access; without it "auto" is none.
     policy_name : str
         What the caller's argument is called, for errors.
 
@@ -288,10 +299,15 @@ def budget_for(
     """
     # All of them: a variable that cannot be used is refused, also where nothing uses it.
     around = {name: SETTINGS[name].of_environment() for name in _SETTINGS}
-    reason = "as asked"
-    if device_budget is None and around["device_budget"] is not None:
-        device_budget, reason = around["device_budget"], SETTINGS["device_budget"].variable
+    device_budget, name = _asked(device_budget, around["device_budget"])
+    reason = "as asked" if name == "device_budget" else name
     policy = SETTINGS["eviction"].read(policy, policy_name)
+    if device_budget == "auto" and name == "device_budget":
+        reason = "auto"
+    if device_budget == "auto" and not (
+        oversubscribable and auto_bytes(total_bytes) >= LEAST_BUDGET_BYTES
+    ):
+        device_budget = None
     if device_budget is None:
         refuse_without_budget(policy, neighbors, policy_name)
         return None
@@ -302,7 +318,6 @@ def budget_for(
         if asked:
             budget = dataclasses.replace(budget, **asked)  # type: ignore[arg-type]
     else:
-        name = "device_budget" if reason == "as asked" else reason
         chosen = around["neighbors"] if neighbors is None else neighbors
         if harvest_limit is None and chosen is not None:
             harvest_limit = around["harvest_limit"]
@@ -343,11 +358,12 @@ def next_budget(
     ConfigurationError
         As `budget_for`.
     """
+    asked, name = _asked(asked, SETTINGS["device_budget"].of_environment())
     if asked is None:
         return None
     if kept is None or isinstance(asked, Budget):
         return budget_for(asked, None, total_bytes)
-    size_bytes, follows = _size_of(asked, total_bytes, "device_budget")
+    size_bytes, follows = _size_of(asked, total_bytes, name)
     refuse_larger(size_bytes, total_bytes)
     ahead_bytes = None if kept.ahead_bytes is None else min(kept.ahead_bytes, size_bytes)
     return dataclasses.replace(

@@ -47,7 +47,10 @@ def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
     remedy = "work on less data at a time, or on a device with more memory"
     if counts.too_large_bytes <= total_bytes:
         least = format_bytes(counts.too_large_bytes)
-        remedy = f"give a device_budget of {least} or more, or work on less data at a time"
+        remedy = (
+            f"give a device_budget of {least} or more where others leave that, or work on less "
+            "data at a time"
+        )
     return Trouble(
         f"{asked} larger than the budget of {format_bytes(counts.budget_bytes)}: what does not fit "
         "is read on the host, or comes by page faults",

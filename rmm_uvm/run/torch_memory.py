@@ -16,14 +16,14 @@ from typing import Any
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.integrations.when_imported import when_imported
-from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.pool.build import budget_on
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["TorchRun", "check", "torch_budget"]
 
-_DEFAULT_BUDGET = 0.9  # of the device: CUDA's own memory and that of libraries is not managed
 _PREFIX = "torch: "
 
 
@@ -75,17 +75,14 @@ def torch_budget(request: RunRequest) -> Budget:
     UvmError
         As `check`, of the GPU and of the size.
     """
-    total_bytes = choose_driver(request.device or 0, "cuda").info.total_bytes
-    size, neighbors = request.setting("device_budget"), request.setting("neighbors")
-    budget = budget_for(size, None, total_bytes, neighbors)
+    names = ("device_budget", "eviction", "neighbors")
+    driver = choose_driver(request.device or 0, "cuda")
+    budget = budget_on(driver, *(request.setting(name) for name in names))
     if budget is None:
-        budget = budget_for(_DEFAULT_BUDGET, None, total_bytes, neighbors)
-    assert budget is not None
-    if (eviction := request.setting("eviction")) is not None:
-        budget = dataclasses.replace(budget, policy=eviction)
-    if request.eager is not None:
-        budget = dataclasses.replace(budget, ahead=request.eager)
-    return budget
+        raise ConfigurationError(
+            "--torch without a budget: what torch uses is told to one; give --device-budget a size"
+        )
+    return dataclasses.replace(budget, ahead=bool(request.eager))
 
 
 class TorchRun:

@@ -73,6 +73,8 @@ class Size(Kind):
     ----------
     automatic : bool
         "auto" is accepted too.
+    absent : bool
+        "none" is accepted too.
     is_fraction : bool
         A fraction is accepted: there is one device that it is of.
     least_bytes : int
@@ -82,13 +84,15 @@ class Size(Kind):
     """
 
     automatic: bool = False
+    absent: bool = False
     is_fraction: bool = True
     least_bytes: int = 1
     least_reason: str = ""
 
     def read(self, value: Any, name: str) -> int | float | str:
-        """Return bytes, a fraction, or "auto"."""
-        if self.automatic and isinstance(value, str) and value == "auto":
+        """Return bytes, a fraction, "auto" or "none"."""
+        words = ["auto"] * self.automatic + ["none"] * self.absent
+        if isinstance(value, str) and value in words:
             return value
         if not self.is_fraction:
             return parse_bytes(value, name, minimum_bytes=self.least_bytes)

@@ -95,7 +95,7 @@ class Setting:
     default : object
         Where nothing is given; None for what `otherwise` says.
     otherwise : str
-        What is used for None; empty where None is not accepted.
+        What is used for None; empty where None is not accepted. With a default None is no default.
     variable : str
         The environment variable that is read where nothing is given; empty for none.
     objects : str
@@ -129,10 +129,10 @@ class Setting:
     @property
     def default_words(self) -> str:
         """What is used where nothing is given, as text."""
-        if not self.otherwise or self.default is not None:
-            plain = self.default
-            return ", ".join(plain) if isinstance(plain, tuple) else str(plain)
-        return f"{self.variable}, else {self.otherwise}" if self.variable else self.otherwise
+        plain, words = self.default, self.otherwise
+        if not self.otherwise or plain is not None:
+            words = ", ".join(plain) if isinstance(plain, tuple) else str(plain)
+        return f"{self.variable}, else {words}" if self.variable else words
 
     def read(self, value: Any, name: str = "") -> Any:
         """Return the plain form of what a call was given.
@@ -242,13 +242,16 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "device_budget",
             Size(
                 automatic=True,
+                absent=True,
                 least_bytes=LEAST_BUDGET_BYTES,
                 least_reason=" are needed to move anything",
             ),
             "How much managed memory is kept on each device.",
-            "What is over it leaves, dead data first, without a copy. At most the device. Auto: "
-            "what others leave of the device, less a reserve, followed while it runs. See "
+            "What is over it leaves, dead data without a copy. At most the device. Auto: what "
+            "others leave of the device, less a reserve, followed while the program runs; a "
+            "variable that is set comes before it. None: the kernel driver evicts. See "
             "[residency.md](residency.md).",
+            default="auto",
             otherwise="none",
             variable="RMM_UVM_DEVICE_BUDGET",
             objects="`rmm_uvm.residency.Budget`",

@@ -18,11 +18,11 @@ from rmm_uvm._lib.mr import ManagedMemoryResource
 from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
-from rmm_uvm.pool.build import plan_for
+from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
-from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
@@ -287,7 +287,7 @@ def installed_memory(device: int | str | torch.device | None = None) -> TorchMem
 def install(
     device: int | str | torch.device | None = None,
     *,
-    device_budget: int | str | float | Budget | None = None,
+    device_budget: int | str | float | Budget | None = "auto",
     eviction: str | None = None,
     evict: Evict = "all",
     activations: Activations = "migrate",
@@ -311,8 +311,8 @@ def install(
         How what autograd keeps leaves past the budget: as any other memory, or copied to pinned
         host memory beside the kernels, as much as does not fit, and back ahead of its use.
     eager : bool, optional
-        Fetch what comes next ahead of its use; False: just before it. By default the budget's
-        ``ahead``.
+        Fetch what comes next ahead of its use; False, and by default: just before it. A `Budget`
+        that is given has it as ``ahead``.
     maximum : int, str or float, optional
         Most bytes of torch's segments; by default what device and host can hold.
     mr : rmm.mr.DeviceMemoryResource, optional
@@ -360,11 +360,11 @@ def install(
         )
     if managed_mr is None:
         driver = choose_driver(ordinal, "cuda")
-        budget = budget_for(device_budget, eviction, driver.info.total_bytes)
-        if budget is not None and eager is not None:
-            budget = dataclasses.replace(budget, ahead=eager)
+        budget = budget_on(driver, device_budget, eviction)
+        if budget is not None and not (eager is None and isinstance(device_budget, Budget)):
+            budget = dataclasses.replace(budget, ahead=bool(eager))
         managed_mr = ManagedMemoryResource(driver, budget=budget)
-    elif device_budget is not None or eviction is not None or eager is not None:
+    elif device_budget != "auto" or eviction is not None or eager is not None:
         raise ConfigurationError(
             f"torch shares the budget of the managed pool on device {ordinal}: give device_budget, "
             "eviction and eager to whoever made that"
@@ -379,7 +379,7 @@ def install(
 def managed(
     device: int | str | torch.device | None = None,
     *,
-    device_budget: int | str | float | Budget | None = None,
+    device_budget: int | str | float | Budget | None = "auto",
     eviction: str | None = None,
     evict: Evict = "all",
     activations: Activations = "migrate",

@@ -82,7 +82,11 @@ def test_contents_under_churn_and_eviction_are_kept(
     gpu: CudaDriver, mode: str, threads: int
 ) -> None:
     mr = rmm_uvm.managed_pool(
-        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES, prefetch=mode
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        prefetch=mode,
+        device_budget=None,
     )
     with concurrent.futures.ThreadPoolExecutor(threads) as workers:
         wrong = list(workers.map(lambda n: churn(gpu, mr, n + 1, 400), range(threads)))
@@ -98,7 +102,10 @@ def test_contents_under_churn_and_eviction_are_kept(
 
 def test_discarding_a_live_neighbour_would_be_seen(gpu: CudaDriver) -> None:
     mr = rmm_uvm.managed_pool(
-        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=None,
     )
     wrong = cupy.zeros(1, cupy.uint64)
     buffer = PatternBuffer.make(mr, 8 << 20, 3, cupy.cuda.Stream.null)

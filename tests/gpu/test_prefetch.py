@@ -24,7 +24,11 @@ BLOCK_BYTES = 2 << 20
 
 def make_pool(gpu: CudaDriver, prefetch: str = "auto") -> rmm_uvm.mr.UvmResourceAdaptor:
     return rmm_uvm.managed_pool(
-        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES, prefetch=prefetch
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        prefetch=prefetch,
+        device_budget=None,
     )
 
 

@@ -106,7 +106,10 @@ def test_no_policy_loses_a_byte_over_random_programs(
 def test_budgets_that_start_change_and_end_lose_no_byte(gpu: CudaDriver) -> None:
     arrays_type = benchmark("common.gpu_arrays").GpuArrays
     mr = rmm_uvm.managed_pool(
-        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=None,
     )
     arrays = arrays_type(mr, passes=20)
     held = [arrays.make(size) for size in (64 * MIB, 5 * MIB + 4096, 32 * MIB, 64 * MIB)]
@@ -201,7 +204,12 @@ def test_direct_migration_moves_exactly_what_is_asked_while_kernels_write(
     gpu: CudaDriver,
 ) -> None:
     assert gpu.info.direct_migration, gpu.info.direct_migration.reason
-    mr = rmm_uvm.managed_pool(driver=gpu, initial_pool_size=64 * MIB, maximum_pool_size=64 * MIB)
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=64 * MIB,
+        maximum_pool_size=64 * MIB,
+        device_budget=None,
+    )
     address = int(mr.allocate(64 * MIB))
     memory = cupy.cuda.UnownedMemory(address, 64 * MIB, mr)
     words = cupy.ndarray(16 * MIB, cupy.uint32, cupy.cuda.MemoryPointer(memory, 0))

@@ -47,6 +47,7 @@ class RandomProgram:
             initial_pool_size=self._random.randint(1, room_blocks) * BLOCK_BYTES,
             maximum_pool_size=room_blocks * BLOCK_BYTES,
             prefetch=mode,
+            device_budget=None,  # the kernel driver evicts
         )
         self.watched = WatchedDevice(
             self.device, self.mr.get_allocated_bytes, prefetches_of(self.mr), prefetch=mode

@@ -177,9 +177,11 @@ void residency_manager::look_without_thread(ledger_view& view)
 
 void residency_manager::wake() noexcept
 {
-  if (!signal_.heard() || (!room_.is_short() && !settings_.ahead)) { return; }
+  if (!signal_.heard()) { return; }
+  bool const ahead = settings_.ahead && settings_.fetch && ledger_.under_pressure();
+  if (!room_.is_short() && !ahead) { return; }
   ledger_view const view{ledger_.blocks()};
-  signal_.call();
+  if (room_.is_short() || work_.is_to_look_ahead()) { signal_.call(); }
 }
 
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept

@@ -137,11 +137,11 @@ def check_budget(request: Request) -> None:
     click.UsageError
         In one line.
     """
-    if request.device_budget is None:
-        if request.eviction is not None:
-            raise click.UsageError("--eviction needs --device-budget")
-        return
-    if request.memory and not any(name in BUDGETED for name in request.memory):
+    if (
+        request.device_budget is not None
+        and request.memory
+        and not any(name in BUDGETED for name in request.memory)
+    ):
         raise click.UsageError(f"--device-budget is for --memory {' and '.join(BUDGETED)}")
 
 

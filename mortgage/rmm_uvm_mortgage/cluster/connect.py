@@ -96,7 +96,9 @@ def local_workers(
     if pool_bytes is not None:
         settings["initial_pool_size"] = pool_bytes
     if budget_bytes is not None:
-        settings.update(device_budget=budget_bytes, eviction=eviction)
+        settings["device_budget"] = budget_bytes
+    if eviction is not None:
+        settings["eviction"] = eviction
     # A terminal's Ctrl-C goes to workers as well, and each would print a traceback. Processes and
     # threads keep what is blocked where they start; here it only waits until the cluster is there.
     resource_tracker.ensure_running()  # it would unblock the signal when the first process starts

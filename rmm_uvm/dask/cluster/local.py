@@ -183,11 +183,6 @@ def _look_around() -> Surroundings:
         driver=setting("RMM_UVM_DRIVER") or None,
         gpus=len(gpus),
         largest_gpu_bytes=max((known for known in gpus if known is not None), default=None),
-        variables={
-            *os.environ,
-            *(dask.config.get("distributed.nanny.environ", None) or ()),
-            *(dask.config.get("distributed.nanny.pre-spawn-environ", None) or ()),
-        },
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         ucx_problem=_ucx_problem(),
         worker_preload=dask.config.get("distributed.worker.preload", None) or (),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.dask.flags import FLAGS, arguments_of
@@ -21,7 +21,6 @@ from rmm_uvm.residency.budget import (
 )
 from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.messages import shown
-from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm.support.units import parse_size
 
 __all__ = ["ClusterPlan", "Surroundings", "plan_cluster"]
@@ -56,8 +55,6 @@ class Surroundings:
         GPUs of this machine.
     largest_gpu_bytes : int or None
         Memory of the one that has most; None where that is not told.
-    variables : collection of str
-        Environment variables that workers will have.
     visible_devices : str or None
         Of CUDA_VISIBLE_DEVICES.
     ucx_problem : str
@@ -72,7 +69,6 @@ class Surroundings:
     driver: str | None = None
     gpus: int = 0
     largest_gpu_bytes: int | None = None
-    variables: Collection[str] = ()
     visible_devices: str | None = None
     ucx_problem: str = ""
     worker_preload: Sequence[str] | str = ()
@@ -250,10 +246,8 @@ def _refuse_budget(
     words = [word.partition("=")[0] for word in _arguments(around)]
     if "device_budget" not in keywords and FLAGS["device_budget"] in words:
         return  # comes before the section; workers tell what is wrong with it
-    if settings.device_budget is None:
-        variable = SETTINGS["device_budget"].variable
-        if variable not in {*around.variables, *(keywords.get("env") or ())}:
-            refuse_without_budget(settings.eviction, settings.neighbors)
+    if settings.device_budget in (None, "none"):
+        refuse_without_budget(settings.eviction, settings.neighbors)
         return
     device_bytes = simulated_bytes(driver, f"driver={shown(driver)}") or around.largest_gpu_bytes
     if device_bytes is not None and settings.device_budget != "auto":

@@ -201,6 +201,11 @@ def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
     foreign = chain.foreign_levels(device_id) if own is None else None
     if own is not None:
         managed_bytes = own.managed_mr.slab_bytes
+        residency = own.managed_mr.residency
+        kept = residency.residency()
+        if kept is not None and residency.budget is not None and residency.budget.follows:
+            others_bytes = (kept["unmanaged_bytes"] or 0) + kept["hidden_bytes"]
+            return max(total_bytes - others_bytes, 0)
     elif foreign is not None and foreign.managed_bytes:
         managed_bytes = foreign.managed_bytes
     else:

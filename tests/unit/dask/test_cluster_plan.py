@@ -9,7 +9,6 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-import dask
 import pytest
 from dask_cuda import LocalCUDACluster
 from distributed import LocalCluster, Nanny, Worker
@@ -259,6 +258,8 @@ def test_options_that_ask_for_nothing_are_not_refused() -> None:
 
 # --- a budget that no worker can have ----------------------------------------------------------
 
+NO_BUDGET = {"device_budget": "none"}
+
 
 @pytest.mark.parametrize(
     ("keywords", "reason"),
@@ -270,8 +271,8 @@ def test_options_that_ask_for_nothing_are_not_refused() -> None:
         ({"device_budget": 1.5}, "device_budget=1.5: a fraction is at most 1"),
         ({"device_budget": "12 elephants"}, "device_budget='12 elephants': expected"),
         ({"device_budget": "32MiB", "eviction": "lur"}, "eviction='lur': use one of 'fifo'"),
-        ({"eviction": "lru"}, "eviction='lru' without a budget: give device_budget too"),
-        ({"neighbors": "auto"}, "neighbors='auto' without a budget: give device_budget too"),
+        ({**NO_BUDGET, "eviction": "lru"}, "eviction='lru' without a budget: give device_budget"),
+        ({**NO_BUDGET, "neighbors": "auto"}, "neighbors='auto' without a budget: give device_"),
     ],
 )
 @pytest.mark.parametrize("in_section", [False, True])
@@ -306,22 +307,16 @@ def test_budget_is_compared_with_the_largest_gpu_where_its_memory_is_told() -> N
     assert plan(around=TWO_GPUS, device_budget="81GiB")
 
 
-@pytest.mark.parametrize(
-    ("facts", "keywords"),
-    [
-        ({"variables": {"RMM_UVM_DEVICE_BUDGET"}}, {}),
-        ({}, {"env": {"RMM_UVM_DEVICE_BUDGET": "32MiB"}}),
-        ({"worker_preload_argv": ["--device-budget", "32MiB"]}, {}),
-        ({"worker_preload_argv": ["--device-budget=32MiB"]}, {}),
-    ],
-)
+@pytest.mark.parametrize("words", [["--device-budget", "32MiB"], ["--device-budget=32MiB"]])
 def test_policy_is_no_mistake_where_workers_have_their_budget_from_elsewhere(
-    facts: dict[str, Any], keywords: dict[str, Any]
+    words: list[str],
 ) -> None:
     asked = {"simulated": "64MiB", "eviction": "lru"}
-    assert plan(around=Surroundings(**facts), **asked, **keywords)
+    assert plan(around=Surroundings(), **asked)
+    none = {"device-budget": None}
+    assert plan(around=Surroundings(section=none, worker_preload_argv=words), **asked)
     with pytest.raises(ConfigurationError, match="without a budget"):
-        plan(around=Surroundings(), **asked)
+        plan(around=Surroundings(section=none), **asked)
 
 
 def test_flag_of_the_configuration_comes_before_its_section_and_not_before_a_keyword() -> None:
@@ -352,15 +347,3 @@ def test_memory_of_gpus_is_what_nvml_tells_of_each(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pynvml", None)
     around = cluster._look_around()
     assert (around.gpus, around.largest_gpu_bytes) == (0, None)
-
-
-def test_variables_of_workers_are_ours_and_those_that_nannies_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    monkeypatch.delenv("RMM_UVM_DEVICE_BUDGET", raising=False)
-    assert "RMM_UVM_DEVICE_BUDGET" not in cluster._look_around().variables
-    with dask.config.set({"distributed.nanny.environ": {"RMM_UVM_DEVICE_BUDGET": "32MiB"}}):
-        assert "RMM_UVM_DEVICE_BUDGET" in cluster._look_around().variables
-    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "32MiB")
-    assert "RMM_UVM_DEVICE_BUDGET" in cluster._look_around().variables

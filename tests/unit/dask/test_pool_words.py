@@ -25,7 +25,7 @@ def line(share: HostShare = ASKED, **settings: Any) -> str:
 
 
 def test_line_tells_sizes_and_nothing_of_a_budget_that_there_is_not() -> None:
-    told = line(initial_pool_size="16MiB", ipc_pool_size="8MiB")
+    told = line(initial_pool_size="16MiB", ipc_pool_size="8MiB", device_budget=None)
     assert told == (
         "managed pool on simulated device: 16.00 MiB, at most 48.00 MiB (as asked); "
         "IPC pool 8.00 MiB; prefetch auto"

@@ -90,7 +90,6 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
         (["--rows", "10", "--loans", "10"], "three ways to give one size"),
         (["--device-budget", "much"], "--device-budget"),
         (["--eviction", "belady", "--device-budget", "1GiB"], "--eviction='belady': use one of"),
-        (["--eviction", "lru"], "--eviction needs --device-budget"),
         (
             ["--device-budget", "1GiB", "--memory", "cuda"],
             "--device-budget is for --memory managed and managed-nopool",

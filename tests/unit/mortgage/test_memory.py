@@ -77,7 +77,9 @@ def test_budget_of_the_environment_is_for_memories_that_keep_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     managed, cuda = find_memory("managed"), find_memory("cuda")
-    assert asked_budget(managed, None, None, DEVICE_BYTES) is None
+    automatic = asked_budget(managed, None, None, DEVICE_BYTES)
+    assert automatic is not None
+    assert automatic.follows
     monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "8MiB")
     assert asked_budget(managed, None, None, DEVICE_BYTES) == Budget(8 << 20)
     assert asked_budget(cuda, None, None, DEVICE_BYTES) is None

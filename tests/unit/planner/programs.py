@@ -64,6 +64,7 @@ class Recorder:
             initial_pool_size=pool_bytes,
             maximum_pool_size=pool_bytes,
             prefetch=prefetch,
+            device_budget=None,  # a plan is of the kernel driver
         )
         self.live: list[tuple[int, int]] = []
         self.events: list[Event] = []

@@ -190,7 +190,7 @@ class OtherMonitor:
 def test_monitor_leaves_warnings_to_another_one_while_that_warns(
     monkeypatch: pytest.MonkeyPatch, other: OtherMonitor | None, heard: int
 ) -> None:
-    with install() as uvm:
+    with install(device_budget=None) as uvm:
         assert uvm.monitor is not None
         monkeypatch.setattr(
             monitor_module, "running", lambda: (uvm.monitor, other) if other else ()

@@ -19,6 +19,11 @@ def installed() -> Installation:
     return rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
 
 
+def words(handle: Installation) -> str:
+    """Return the table without its columns."""
+    return " ".join(repr(handle).split())
+
+
 def test_table_has_no_trailing_blanks_and_fits_100_columns() -> None:
     lines = render(installed()).splitlines()
     assert all(line == line.rstrip() and 0 < len(line) <= 100 for line in lines)
@@ -36,20 +41,20 @@ def test_table_shows_each_device() -> None:
 def test_table_shows_wirings_with_reasons() -> None:
     handle = installed()
     handle.wirings = (Wiring("cupy", active=True, reason="allocates through RMM"),)
-    assert "cupy          on         allocates through RMM" in repr(handle)
+    assert "cupy on allocates through RMM" in words(handle)
 
 
 def test_table_shows_bytes_left_in_an_old_pool() -> None:
     handle = installed()
     handle.devices = (dataclasses.replace(handle.devices[0], kept_bytes=3 << 20),)
-    assert "old pool       3.00 MiB   still alive there" in repr(handle)
+    assert "old pool 3.00 MiB still alive there" in words(handle)
 
 
 def test_table_shows_why_counters_are_off() -> None:
     handle = installed()
     off = Availability(False, "RMM_UVM_COUNTERS is off")
     handle.devices = (dataclasses.replace(handle.devices[0], counters=off),)
-    assert "counters       off        RMM_UVM_COUNTERS is off" in repr(handle)
+    assert "counters off RMM_UVM_COUNTERS is off" in words(handle)
 
 
 @pytest.mark.parametrize(

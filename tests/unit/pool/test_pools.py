@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 def test_managed_pool_prefetches_its_first_slab_as_far_as_memory_is_free() -> None:
     device = rmm_uvm.simulated_device("512MiB")
-    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="500MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="500MiB", device_budget=None)
     # A sixteenth of a small device is left free, for whoever comes next.
     assert mr.statistics()["slab_prefetched_bytes"] == 480 * MIB
     assert device.statistics()["resident_bytes"] == 480 * MIB
@@ -103,7 +103,7 @@ def test_ipc_pool_takes_a_size_of_every_kind(size: Any) -> None:
 
 def test_plan_counts_memory_that_is_about_to_return() -> None:
     device = rmm_uvm.simulated_device("512MiB")
-    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="256MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="256MiB", device_budget=None)
     now = plan_for(device, PoolRequest()).initial_bytes
     later = plan_for(device, PoolRequest(), returning_bytes=256 * MIB).initial_bytes
     assert (now, later) == (128 * MIB, 256 * MIB)

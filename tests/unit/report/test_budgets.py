@@ -296,7 +296,10 @@ def test_monitor_of_a_pool_with_a_budget_reports_it_also_when_the_pool_is_gone()
 
 def test_monitor_of_a_pool_without_a_budget_reports_none() -> None:
     with rmm_uvm.reinitialize(
-        driver="simulated:64MiB", libraries=(), monitor={"on_finding": None, "publish": False}
+        driver="simulated:64MiB",
+        device_budget=None,
+        libraries=(),
+        monitor={"on_finding": None, "publish": False},
     ) as handle:
         assert handle.monitor.snapshot().budget is None
         assert "budget" not in repr(handle.monitor.snapshot())

@@ -92,8 +92,6 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"harvest_limit": "1GiB"}, "without neighbours"),
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
         ({"keep_copies": True, "fetch": False}, "keep_copies with fetch=False"),
-        ({"rank_dead": True, "discard_dead": False}, "rank_dead with discard_dead=False"),
-        ({"rank_dead": True, "fetch": False}, "or fetch=False"),
         ({"keep_copies": "yes"}, "keep_copies='yes'"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
@@ -164,20 +162,35 @@ def test_environment_sets_a_budget_where_a_call_does_not(
 ) -> None:
     monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", text)
     monkeypatch.setenv("RMM_UVM_EVICTION", "lru")
-    budget = budget_for(None, None, DEVICE)
+    budget = budget_for("auto", None, DEVICE)
     assert budget == Budget(nbytes, "lru")
     assert budget is not None
     assert budget.reason == "RMM_UVM_DEVICE_BUDGET"
     assert budget_for("16MiB", "fifo", DEVICE) == Budget(16 * MIB, "fifo")
+    assert budget_for(None, None, DEVICE) is None  # asked for, so that no variable counts
 
 
-def test_environment_without_a_budget_and_with_a_policy_has_no_budget(
+def test_environment_turns_budgets_off_where_a_call_gives_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # It says how a budget is kept wherever there is one, and most programs have none.
+    # A policy says how a budget is kept wherever there is one.
     monkeypatch.setenv("RMM_UVM_EVICTION", "lru")
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "none")
+    assert budget_for("auto", None, DEVICE) is None
+    assert rmm_uvm.managed_pool(driver="simulated:64MiB").budget is None
+    assert budget_for("16MiB", None, DEVICE) == Budget(16 * MIB, "lru")
     monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", " ")
-    assert budget_for(None, None, DEVICE) is None
+    budget = budget_for("auto", None, DEVICE)
+    assert budget is not None
+    assert (budget.policy, budget.follows) == ("lru", True)
+
+
+def test_device_that_cannot_be_oversubscribed_or_is_tiny_has_no_automatic_budget() -> None:
+    assert budget_for("auto", None, DEVICE, oversubscribable=False) is None
+    assert budget_for("auto", None, 8 * MIB) is None
+    assert budget_for("8MiB", None, 8 * MIB) is not None
+    device = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False)
+    assert rmm_uvm.managed_pool(driver=device).budget is None
 
 
 @pytest.mark.parametrize(
@@ -200,7 +213,7 @@ def test_environment_that_cannot_be_used_is_named(
     monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "32MiB")
     monkeypatch.setenv(variable, text)
     with pytest.raises(ConfigurationError, match=variable):
-        budget_for(None, None, DEVICE)
+        budget_for("auto", None, DEVICE)
 
 
 # -- in pools ------------------------------------------------------------------------------------
@@ -235,7 +248,7 @@ def test_pool_that_is_smaller_than_the_budget_begins_with_all_of_it() -> None:
         ({"device_budget": "128MiB"}, "the device has"),
         ({"device_budget": "-1MiB"}, "expected"),
         ({"device_budget": "60MiB", "ipc_pool_size": "8MiB"}, "the IPC pool leaves 56.00 MiB"),
-        ({"eviction": "lru"}, "without a budget"),
+        ({"device_budget": None, "eviction": "lru"}, "without a budget"),
         ({"device_budget": "16MiB", "eviction": "best"}, "eviction='best'"),
     ],
 )
@@ -301,7 +314,7 @@ def test_table_shows_budget_and_policy_with_their_reasons() -> None:
 
 
 def test_table_without_a_budget_says_who_evicts() -> None:
-    with rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=()) as handle:
+    with rmm_uvm.reinitialize(driver="simulated:64MiB", device_budget=None, libraries=()) as handle:
         assert "the kernel driver evicts" in repr(handle)
         assert not any(line.startswith("eviction") for line in repr(handle).splitlines())
 
@@ -313,7 +326,7 @@ def test_table_of_a_device_without_discard_says_that_dead_data_are_copied() -> N
     with rmm_uvm.reinitialize(
         driver="simulated:64MiB", device_budget="24MiB", libraries=()
     ) as handle:
-        assert "dead data go first, without a copy" in repr(handle)
+        assert "dead data go without a copy" in repr(handle)
 
 
 def test_pool_made_by_name_keeps_a_budget() -> None:
@@ -338,7 +351,7 @@ def test_variable_that_cannot_be_used_is_refused_without_a_budget_too(
     with pytest.raises(ConfigurationError, match=variable):
         budget_for(None, None, 1 << 30)
     monkeypatch.setenv(variable, "")
-    assert budget_for(None, None, 1 << 30) is None
+    assert budget_for("auto", None, 1 << 30) is not None
 
 
 def test_host_keeps_copies_unless_page_faults_bring_everything() -> None:

@@ -30,7 +30,7 @@ def no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 def mr() -> UvmResourceAdaptor:
     device = rmm_uvm.simulated_device("64MiB", backing=True)
     return rmm_uvm.managed_pool(
-        driver=device, initial_pool_size="48MiB", maximum_pool_size="128MiB"
+        driver=device, initial_pool_size="48MiB", maximum_pool_size="128MiB", device_budget=None
     )
 
 
@@ -119,7 +119,7 @@ def test_managed_pool_class_has_it_too_and_the_former_name_stays() -> None:
 
 @pytest.fixture
 def handle() -> Iterator[rmm_uvm.Installation]:
-    yield rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=())
+    yield rmm_uvm.reinitialize(driver="simulated:64MiB", device_budget=None, libraries=())
     rmm_uvm.restore()
 
 

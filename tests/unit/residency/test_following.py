@@ -44,7 +44,7 @@ def test_auto_is_all_of_the_device_but_a_reserve() -> None:
     budget = budget_for("auto", None, DEVICE)
     assert budget is not None
     assert (budget.budget_bytes, budget.follows) == (248 * MIB, True)
-    assert budget.reason == "as asked: what others leave of the device, less 8.00 MiB"
+    assert budget.reason == "auto: what others leave of the device, less 8.00 MiB"
     assert auto_bytes(80 << 30) == 78 << 30  # never more than 2 GiB
     assert not budget_for("200MiB", None, DEVICE).follows  # type: ignore[union-attr]
 
@@ -113,7 +113,7 @@ def test_thread_follows_without_being_asked(device: Any) -> None:
 
 
 def test_budget_may_begin_to_follow_and_end_it_while_a_program_runs(device: Any) -> None:
-    mr = rmm_uvm.managed_pool(driver=device)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=None)
     assert mr.budget_bytes is None
     mr.set_budget("auto")
     assert mr.budget_bytes == ALL

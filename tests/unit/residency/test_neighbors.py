@@ -177,7 +177,7 @@ def test_environment_and_table_name_the_neighbours(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"neighbors": [1]}, "without a budget"),
+        ({"device_budget": None, "neighbors": [1]}, "without a budget"),
         ({"device_budget": BUDGET, "harvest_limit": "4MiB"}, "without neighbours"),
         (
             {"device_budget": BUDGET, "neighbors": [1], "harvest_limit": "65MiB"},

@@ -126,7 +126,7 @@ def test_device_is_chosen_by_its_ordinal() -> None:
 
 
 def test_pool_without_a_budget_is_refused_with_what_to_do() -> None:
-    mr = rmm_uvm.managed_pool(driver="simulated:64MiB")
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget=None)
     with pytest.raises(AvailabilityError, match="give device_budget"):
         rmm_uvm.residency_statistics(mr)
 

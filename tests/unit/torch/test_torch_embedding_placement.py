@@ -241,7 +241,7 @@ def test_table_that_fits_is_on_the_device_at_once() -> None:
 
 def test_default_without_a_budget_leaves_room_for_what_others_hold() -> None:
     device = rmm_uvm.simulated_device("64MiB")
-    mr = rmm_uvm.managed_pool(driver=device, maximum_pool_size="160MiB")
+    mr = rmm_uvm.managed_pool(driver=device, maximum_pool_size="160MiB", device_budget=None)
     table = ManagedEmbedding(40 * ROWS_OF_BLOCK, 64, mr=mr)
     alone_bytes = table._table.allowed_bytes()
     assert alone_bytes <= 48 * MIB

@@ -107,9 +107,9 @@ def test_options_reach_the_budget(tmp_path: Path) -> None:
     assert run(tmp_path, *options, "--", text=text).stdout == "fifo True copy\n"
 
 
-def test_budget_that_is_not_given_is_most_of_the_device(tmp_path: Path) -> None:
+def test_budget_that_is_not_given_is_what_others_leave_of_the_device(tmp_path: Path) -> None:
     done = run(tmp_path, "--")
-    assert "fitted in the budget of 460.80 MiB" in done.stderr  # 0.9 of 512 MiB
+    assert "fitted in the budget of 496.00 MiB" in done.stderr  # of 512 MiB
 
 
 def test_program_that_never_imports_torch_is_told_so(tmp_path: Path) -> None:

@@ -133,7 +133,9 @@ def test_capacity_leaves_out_what_others_hold(device: SimulatedDevice) -> None:
 def test_snapshot_counts_prefetches_that_were_skipped_since_the_start(
     make: Make, device: SimulatedDevice
 ) -> None:
-    pool: UvmResourceAdaptor = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    pool: UvmResourceAdaptor = rmm_uvm.managed_pool(
+        driver=device, initial_pool_size="16MiB", device_budget=None
+    )
     rmm.mr.set_per_device_resource(0, pool)
     pool.deallocate(pool.allocate(1000), 1000)
     with make() as m:

@@ -64,7 +64,8 @@ struct residency_settings {
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool rank_dead{false};  ///< dead blocks leave when it is their turn among the live ones, by when
-                          ///< their memory is expected to be handed out again; false: first
+                          ///< their memory is expected to be handed out again; false, and with
+                          ///< `fifo`: first
   bool fetch{true};       ///< bring in what is allocated or announced; false: leave it to faults
   bool keep_copies{false};  ///< have the host keep its copy of what comes to be read: it leaves
                             ///< without being copied again
@@ -74,6 +75,12 @@ struct residency_settings {
 
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
+
+  /** @brief Whether they are dropped in their turn. */
+  [[nodiscard]] bool ranks_dead() const noexcept
+  {
+    return rank_dead && drops() && policy != eviction_policy::fifo;
+  }
 
   /** @brief The usual settings for a budget: the low watermark 1/48 below it. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept

@@ -14,6 +14,11 @@ constexpr std::chrono::microseconds marks_period{200};
 /** @brief How often the thread looks whether something came unseen: 9 MB by faults. */
 constexpr std::chrono::microseconds arrivals_period{1000};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
+/**
+ * Of what is looked ahead, used or allocated between two looks for what to fetch. A look goes
+ * through the uses of the repetition under the lock that allocations need.
+ */
+constexpr std::size_t part_between_looks = 16;
 
 }  // namespace
 
@@ -88,7 +93,7 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
   // While all that lives is to stay, none leaves before it must.
   bool const has_room =
     excess_bytes == 0 || resident_bytes + with_.room.lead_bytes() <= ledger.budget_bytes();
-  if ((leaving.dead.empty() || with_.settings.rank_dead) && has_room) {
+  if ((leaving.dead.empty() || with_.settings.ranks_dead()) && has_room) {
     // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
     bool const left = make_room_early(view) == work_outcome::again;
     return left ? std::optional{work_outcome::again} : std::nullopt;
@@ -179,16 +184,23 @@ bool background_work::is_in_the_way(ledger_view& view, expected_use const& next)
   return live_bytes > with_.ledger.budget_bytes();
 }
 
+/** @brief Nothing is to be fetched now; nor is anything before a part of what is looked ahead. */
+work_outcome background_work::nothing_ahead() noexcept
+{
+  looks_ahead_at_ = with_.uses.learnt_bytes() + with_.ahead.bytes() / part_between_looks;
+  return work_outcome::nothing;
+}
+
 /** @brief Brings a piece of what is expected next, or has others leave for it. */
 work_outcome background_work::fetch_ahead()
 {
   expected_use next;
   {
     ledger_view view{with_.ledger.blocks()};
-    if (!with_.uses.foresees()) { return work_outcome::nothing; }
+    if (!with_.uses.foresees() || !is_to_look_ahead()) { return work_outcome::nothing; }
     next             = expected_next(view);
     auto const bytes = next.range.bytes;
-    if (bytes == 0 || is_in_the_way(view, next)) { return work_outcome::nothing; }
+    if (bytes == 0 || is_in_the_way(view, next)) { return nothing_ahead(); }
     if (with_.ledger.resident_bytes() + bytes > with_.ledger.budget_bytes()) {
       auto const leaving = with_.room.choose(view, bytes, bytes, candidates::unused_now);
       auto const now     = with_.clock.now();

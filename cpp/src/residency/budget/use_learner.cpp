@@ -147,6 +147,7 @@ void use_learner::learn(ledger_view& view, use_event const& event)
   present_.end_if_over(view);
   if (clock_.is_at_its_end()) { turn_back_clock(view); }
   clock_.tick();
+  learnt_bytes_ += event.range.bytes;
   auto next_use    = unknown_use;
   bool no_more     = false;
   auto shown       = event;

@@ -55,6 +55,7 @@ def oversubscribed() -> TouchedMemory:
     pool = rmm_uvm.managed_pool(
         driver=rmm_uvm.simulated_device(BUDGET_BYTES),
         maximum_pool_size="512MiB",
+        device_budget=None,
         prefetch="never",
     )
     return with_something_away(TouchedMemory(pool))

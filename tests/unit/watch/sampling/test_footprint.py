@@ -29,6 +29,10 @@ def install(mr: Any) -> Any:
     return mr
 
 
+def unbudgeted(device: SimulatedDevice) -> Any:
+    return rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB", device_budget=None)
+
+
 def test_chain_is_named_from_the_outermost(device: SimulatedDevice) -> None:
     install(rmm.mr.StatisticsResourceAdaptor(SimulatedCudaMemoryResource(device)))
 
@@ -199,12 +203,12 @@ def test_chain_that_was_forgotten_is_not_looked_at(device: SimulatedDevice) -> N
 
 
 def test_skipped_prefetches_add_up_over_replaced_pools(device: SimulatedDevice) -> None:
-    first = install(rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB"))
+    first = install(unbudgeted(device))
     first.deallocate(first.allocate(1000), 1000)  # before anybody watched
     chain = WatchedChain(0, Sink())
     chain.refresh()
     first.deallocate(first.allocate(1000), 1000)
-    second = install(rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB"))
+    second = install(unbudgeted(device))
     chain.refresh()
     second.deallocate(second.allocate(1000), 1000)
 

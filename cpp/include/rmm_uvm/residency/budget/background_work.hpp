@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -51,6 +52,11 @@ class background_work {
   /** @brief When to look again without having been called; none: only when called. */
   [[nodiscard]] std::optional<std::chrono::microseconds> look_again_in(
     work_outcome before) const noexcept;
+  /** @brief Whether the program has gone on far enough for another look at what comes next. */
+  [[nodiscard]] bool is_to_look_ahead() const noexcept
+  {
+    return with_.uses.learnt_bytes() >= looks_ahead_at_;
+  }
   /** @brief Counts what comes too late for uses; called before anything is learnt of them. */
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
 
@@ -62,8 +68,10 @@ class background_work {
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] work_outcome fetch_ahead();
+  [[nodiscard]] work_outcome nothing_ahead() noexcept;
 
   parts with_;
+  std::uint64_t looks_ahead_at_{0};  // bytes of uses: nothing is to be fetched before
 };
 
 }  // namespace rmm_uvm

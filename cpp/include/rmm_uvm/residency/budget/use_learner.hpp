@@ -75,6 +75,8 @@ class use_learner {
   {
     return prediction_.on() && postponed_.size() == 0 && !present_.passes_over();
   }
+  /** @brief Bytes of all that was learnt: how far the program has gone. */
+  [[nodiscard]] std::uint64_t learnt_bytes() const noexcept { return learnt_bytes_; }
   /** @brief What live bytes are going to rise by; nothing where nothing is foreseen. */
   [[nodiscard]] expected_growth growth() const;
   /** @brief Uses that are expected next, as far as `bytes`. @pre `foresees` */
@@ -115,7 +117,8 @@ class use_learner {
   prediction_switch prediction_;
   std::uint32_t owners_{0};    // allocations so far
   std::size_t live_bytes_{0};  // of all allocations
-  std::size_t untold_{0};      // blocks that may be: while there are none, nobody looks for them
+  std::uint64_t learnt_bytes_{0};
+  std::size_t untold_{0};  // blocks that may be: while there are none, nobody looks for them
   bool ended_{false};
   std::uint64_t unfenced_frees_{0};
 };
