@@ -8,8 +8,8 @@
 The data have FACTOR budgets together. Programs are in programs/; `--program list` names them. Each
 run has a process of its own. Sides: `resident` (a pool of cudaMalloc memory), `default` (a budget,
 nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls), `announced`
-(`rmm_uvm.touch` before each step), `ahead` and `announced-ahead` (what is expected next is fetched
-before it is used), `ranked` (as `ahead`, and dead blocks take their turn among the live),
+(`rmm_uvm.touch` before each step), `not-ahead` and `announced-not-ahead` (what is expected next is
+fetched when it is used), `dead-first` (as `not-ahead`, and dead blocks leave before live ones),
 `fault-driven`, and `fault-driven-prefetched` (the same with RMM's adaptor, which prefetches what is
 allocated). Programs of torch allocate through RMM, and are announced by `rmm_uvm.torch.announced`.
 With `lazy` and `copies` torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The

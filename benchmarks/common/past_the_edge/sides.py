@@ -78,9 +78,9 @@ LRU = Side("lru", {"policy": "lru"})
 COPIED_EACH_TIME = Side("copied-each-time", {"keep_copies": False})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
-AHEAD = Side("ahead", {"ahead": True})
-RANKED = Side("ranked", {"ahead": True, "rank_dead": True})
-ANNOUNCED_AHEAD = Side("announced-ahead", {"ahead": True}, announced=True)
+NOT_AHEAD = Side("not-ahead", {"ahead": False})
+DEAD_FIRST = Side("dead-first", {"ahead": False, "rank_dead": False})
+ANNOUNCED_NOT_AHEAD = Side("announced-not-ahead", {"ahead": False}, announced=True)
 LAZY = Side("lazy", torch="migrate")
 COPIES = Side("copies", torch="copy")
 FAULT_DRIVEN = Side(
@@ -96,7 +96,7 @@ SIDES = {
     side.name: side
     for side in (
         *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES),
-        *(AHEAD, RANKED, ANNOUNCED_AHEAD),
+        *(NOT_AHEAD, DEAD_FIRST, ANNOUNCED_NOT_AHEAD),
         *BASELINES,
     )
 }
