@@ -167,7 +167,7 @@ def test_cudf_prefetch_auto_switches_on_when_pages_leave_and_restore_switches_ba
         import pylibcudf
         from rmm_uvm.integrations.cudf import prefetch_enabled
         assert prefetch_enabled() is False
-        uvm = rmm_uvm.reinitialize("256MiB", "256MiB")
+        uvm = rmm_uvm.reinitialize("256MiB", "256MiB", device_budget=None)
         assert prefetch_enabled() is False
         array = cupy.ones(128 << 20, "u1")
         cupy.cuda.Device().synchronize()
