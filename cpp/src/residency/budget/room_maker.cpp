@@ -13,10 +13,11 @@ namespace rmm_uvm {
 namespace {
 
 // How much more often may leave what is cheap to have again, against what is copied both ways. A
-// block of 2 MiB takes 9 us to drop and to make usable again, 42 us to fetch, and to be copied out
-// 45 to 200 us more (measured on an H100).
-constexpr std::uint64_t weight_of_uncopied = 4;   // it leaves without a copy: the host has one
-constexpr std::uint64_t weight_of_dead     = 32;  // it is dropped
+// block of 2 MiB takes 9 us to drop and to make usable again, 42 us to fetch, and up to 200 us more
+// to be copied out (measured on an H100). How long ago a dead block was freed is the least that it
+// stays so: with less than 48 the simulated FIR of the discard paper copies more than the paper's.
+constexpr std::uint64_t weight_of_uncopied = 6;   // it leaves without a copy: the host has one
+constexpr std::uint64_t weight_of_dead     = 48;  // it is dropped
 
 /**
  * @brief Whether a live block may leave.
