@@ -65,6 +65,9 @@ class Memory:
         return self.pooled and not self.managed
 
 
+BUDGET_WORDS = ", budget"
+"""With which a report's chain goes on, where a budget is kept."""
+
 MEMORIES = {
     memory.name: memory
     for memory in (
@@ -237,7 +240,7 @@ def budget_words(budget: Budget | None) -> str:
     """Return what a report says of a budget behind the names of a chain; empty without one."""
     if budget is None:
         return ""
-    return f", budget {format_bytes(budget.budget_bytes)} ({budget.policy})"
+    return f"{BUDGET_WORDS} {format_bytes(budget.budget_bytes)} ({budget.policy})"
 
 
 def _budget_of(memory: Memory, budget: Budget | None) -> Budget | None:

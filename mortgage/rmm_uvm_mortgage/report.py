@@ -20,7 +20,7 @@ from rmm_uvm.report.document import (
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm_mortgage.compare_memory import ComparedRun
 from rmm_uvm_mortgage.fragmentation import FragmentationResult
-from rmm_uvm_mortgage.memory import MEMORIES
+from rmm_uvm_mortgage.memory import BUDGET_WORDS, MEMORIES
 from rmm_uvm_mortgage.run import default_device_reason
 from rmm_uvm_mortgage.run_report import RunReport
 
@@ -156,6 +156,7 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Document
     shown = next((run for run in runs if run.report.memory == "managed"), runs[0])
     return Document(
         (
+            *([lines(against)] if (against := _against_stock(runs)) else []),
             Section(
                 "Does it finish?",
                 (
@@ -177,6 +178,30 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Document
             Section(f"{shown.title}, stage by stage", stage_table(shown.report)),
         )
     )
+
+
+def _against_stock(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return a sentence on what our pool moves and what RMM's managed memory does; or none."""
+    whole = {
+        run.report.memory: run.report
+        for run in runs
+        if run.planned.split == 1 and run.report.simulated and any(run.report.migrated_bytes)
+    }
+    ours = whole.get("managed")
+    stock = [whole[name] for name in ("rmm-managed", "rmm-prefetch") if name in whole]
+    if ours is None or not stock or ours.modelled_seconds <= 0:
+        return []
+    moved_bytes = sum(ours.migrated_bytes)
+    told = [
+        f"{each.memory} {format_bytes(sum(each.migrated_bytes))} in {each.modelled_seconds:.3f} s "
+        f"({sum(each.migrated_bytes) / moved_bytes:.1f} and "
+        f"{each.modelled_seconds / ours.modelled_seconds:.1f} times as much)"
+        for each in stock
+    ]
+    return [
+        f"Past the edge our pool (managed) moves {format_bytes(moved_bytes)} in "
+        f"{ours.modelled_seconds:.3f} s of modelled time, {' and '.join(told)}"
+    ]
 
 
 def _outcome(report: RunReport) -> str:
@@ -302,10 +327,17 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
             f"cudaMallocManaged: {calls['managed']:,} calls with a pool, "
             f"{calls['managed-nopool']:,} without"
         )
-    if any(run.report.simulated and MEMORIES[run.report.memory].pooled for run in runs):
-        notes.append(
-            "with a pool, freed memory stays on the device, and leaves as if it were alive"
-        )
+    keeping = [
+        run.report.memory
+        for run in runs
+        if run.report.simulated
+        and MEMORIES[run.report.memory].pooled
+        and any(run.report.migrated_bytes)
+        and BUDGET_WORDS not in run.report.chain
+    ]
+    if keeping:
+        names = ", ".join(dict.fromkeys(keeping))
+        notes.append(f"{names}: freed memory stays on the device, and leaves as if it were alive")
     if any(run.report.simulated and run.report.memory == "rmm-prefetch" for run in runs):
         notes.append("rmm-prefetch: RMM's own needs a GPU; shown is our adaptor, set to always")
     for run in runs:

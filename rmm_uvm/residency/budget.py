@@ -65,7 +65,7 @@ class Budget:
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
     rank_dead : bool
-        Have dead blocks that are dropped leave when it is their turn among the live ones, eight
+        Have dead blocks that are dropped leave when it is their turn among the live ones, 48
         times as early as one that is copied: those last whose memory is expected to be handed out
         again soon. False, and with "fifo": they leave first.
     fetch : bool

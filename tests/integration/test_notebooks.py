@@ -192,7 +192,7 @@ def test_past_the_edge_in_a_fresh_kernel_moves_less_and_drops_what_is_dead(
     names = ["MiB to the host", "MiB to the device", "migrating, ms"]
     taken = rows_of(shown_by(notebook, "def run("), *names)
     assert all(budget < driver for driver, budget in taken.values())
-    assert "of a budget of 182.40 MiB, at most 182.00 MiB" in text
+    assert "of a budget of 186.00 MiB, at most 186.00 MiB" in text
     steps = rows_of(shown_by(notebook, 'device = rmm_uvm.simulated_device("64MiB")'), "F is made")
     assert steps["F is made"][-2:] == [8, 14]  # D dropped; A and the half of C copied
     policies = rows_of(

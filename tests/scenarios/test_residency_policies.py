@@ -114,11 +114,11 @@ def test_kernel_driver_evicts_nothing_under_fifo_and_lru() -> None:
 @pytest.mark.parametrize(
     ("way", "figure", "old", "new"),
     [
-        ("lru", "to_host_bytes", '"lru" sends 14 to 41 %', '"lru" sends 28 to 83 %'),
+        ("lru", "to_host_bytes", '"lru" sends 14 to 46 %', '"lru" sends 28 to 92 %'),
         ("fifo", "to_host_bytes", '"fifo" 14 to 43 %', '"fifo" 28 to 85 %'),
         ("driver", "seconds", "| driver | 1.74 to 2.19 | ", "| driver | 3.48 to 4.39 | "),
-        ("repeat", "seconds", "fastest baseline on 5 of 30", "fastest baseline on 27 of 30"),
-        ("lru", "seconds", "mortgage 1.18 to 1.25, etl 1.00,", "mortgage 2.36 to 2.51, etl 2.00,"),
+        ("repeat", "seconds", "fastest baseline on 6 of 30", "fastest baseline on 26 of 30"),
+        ("lru", "seconds", "mortgage 1.22 to 1.26, etl 1.00,", "mortgage 2.44 to 2.53, etl 2.00,"),
     ],
 )
 def test_sentences_have_the_figures_of_the_rows(way: str, figure: str, old: str, new: str) -> None:

@@ -128,6 +128,24 @@ def test_comparison_page_fits_80_columns_on_one_line_for_each_run() -> None:
     assert "x2.00" in text
 
 
+def moved(memory: str, to_host_bytes: int, seconds: float, chain: str = "a > b") -> ComparedRun:
+    stage = StageTotals("etl", 1, 1.0, seconds, GIB, 0, to_host_bytes)
+    report = dataclasses.replace(report_of(memory), stages=(stage,), chain=chain)
+    return ComparedRun(PlannedRun(memory, 1), report)
+
+
+def test_comparison_page_begins_with_what_stock_memory_moves_more() -> None:
+    ours = moved("managed", GIB, 0.5, "a > b, budget 1.00 GiB (repeat)")
+    text = text_of(comparison_page([ours, moved("rmm-managed", 3 * GIB, 1.0)], 900_000), 200)
+    first = next(line for line in text.splitlines() if line)
+    assert first == (
+        "Past the edge our pool (managed) moves 1.00 GiB in 0.500 s of modelled time, rmm-managed "
+        "3.00 GiB in 1.000 s (3.0 and 2.0 times as much)"
+    )
+    assert "rmm-managed: freed memory stays on the device, and leaves as if it were alive" in text
+    assert "Past the edge" not in text_of(comparison_page([ours], 900_000))  # nothing beside it
+
+
 def test_comparison_page_never_relates_modelled_to_wall_time() -> None:
     text = text_of(comparison_page(COMPARED, 900_000)).lower()
     assert not re.search(r"speed-?up|slow-?down|times (faster|slower)", text)
