@@ -328,7 +328,9 @@ class _Step:
         if factor > threshold:
             if threshold >= 1.0 and all_fits(self._row, self._device.total_bytes):
                 return  # others held memory when the monitor began, and do no longer
-            found = wording.footprint_found(self._row, self._device, factor, threshold)
+            found = wording.footprint_found(
+                self._row, self._device, factor, threshold, self._remedies
+            )
             self._fire("footprint", found)
         elif factor < self._limits.footprint_rearm_factor:
             self._rearm("footprint")
@@ -440,7 +442,9 @@ class _Step:
         if factor <= threshold:
             return None
         seconds = self._row.seconds - pieces[0].begin_seconds
-        return wording.amplification_found(self._row, moved_bytes, seconds, factor, threshold)
+        return wording.amplification_found(
+            self._row, moved_bytes, seconds, factor, threshold, self._remedies
+        )
 
     def _sustained(self) -> Finding | None:
         """Return the finding that explains why pages leave sample after sample."""
@@ -462,7 +466,14 @@ class _Step:
                     self._row, self._context.prefetch, own, limits.prefetch_fraction
                 )
         threshold = limits.eviction_fraction_per_second * self._device.capacity_bytes
-        return wording.eviction_found(self._row, self._device, rate, threshold)
+        return wording.eviction_found(self._row, self._device, rate, threshold, self._remedies)
+
+    @property
+    def _remedies(self) -> str:
+        context = self._context
+        return wording.own_remedies(
+            ours=context.prefetch is not None, budgeted=context.budget is not None
+        )
 
     def _taken_by_others(self) -> bool:
         """Return whether managed memory would fit, if others did not hold what they hold."""

@@ -33,10 +33,35 @@ _DOCTOR = "run `rmm-uvm doctor` to see what it needs"
 _NEW_MONITOR = "start a new monitor"  # the remedy that reasons name for which there is no other
 
 
+def own_remedies(*, ours: bool, budgeted: bool) -> str:
+    """Return what this package itself can do about traffic, before what the program can do.
+
+    Parameters
+    ----------
+    ours : bool
+        The pool is one of this package.
+    budgeted : bool
+        It has a budget.
+
+    Returns
+    -------
+    str
+        Ends where another remedy goes on; empty for pools of others.
+
+    Examples
+    --------
+    >>> own_remedies(ours=True, budgeted=False)
+    'keep a budget (device_budget="auto"), or '
+    """
+    if budgeted:
+        return "say what is used next (rmm_uvm.touch) and what is not (rmm_uvm.evict), or "
+    return 'keep a budget (device_budget="auto"), or ' if ours else ""
+
+
 def footprint_found(
-    row: SampleRow, device: RecordedDevice, value: float, threshold: float
+    row: SampleRow, device: RecordedDevice, value: float, threshold: float, remedies: str = ""
 ) -> Finding:
-    """Return the finding: more is allocated than fits."""
+    """Return the finding: more is allocated than fits. `remedies` as of `own_remedies`."""
     return _finding(
         "footprint",
         row,
@@ -45,16 +70,19 @@ def footprint_found(
         f"{format_bytes(row.footprint_bytes)} are allocated and "
         f"{format_bytes(device.capacity_bytes)} fit on the device: {value:.2f} times as much "
         f"(threshold {threshold:g})",
-        "process the data in parts, or expect migrations",
+        f"{remedies}process the data in parts{'' if remedies else ', or expect migrations'}",
     )
 
 
 def eviction_found(
-    row: SampleRow, device: RecordedDevice, value: float, threshold: float
+    row: SampleRow, device: RecordedDevice, value: float, threshold: float, remedies: str = ""
 ) -> Finding:
-    """Return the finding: pages leave, sample after sample. Both figures in bytes per second."""
+    """Return the finding: pages leave, sample after sample. Both figures in bytes per second.
+
+    `remedies` as of `own_remedies`.
+    """
     message = f"{_rate(value)} are evicted to the host to make room (threshold {_rate(threshold)})"
-    remedy = _LESS_DATA
+    remedy = f"{remedies}{_LESS_DATA}"
     known = row.knows(Known.FOOTPRINT)
     if known and row.footprint_bytes > device.capacity_bytes:
         remedy += (
@@ -100,9 +128,14 @@ def prefetch_found(row: SampleRow, prefetch: str | None, value: float, threshold
 
 
 def amplification_found(
-    row: SampleRow, moved_bytes: int, seconds: float, value: float, threshold: float
+    row: SampleRow,
+    moved_bytes: int,
+    seconds: float,
+    value: float,
+    threshold: float,
+    remedies: str = "",
 ) -> Finding:
-    """Return the finding: the same bytes move again and again."""
+    """Return the finding: the same bytes move again and again. `remedies` as of `own_remedies`."""
     return _finding(
         "amplification",
         row,
@@ -110,7 +143,7 @@ def amplification_found(
         threshold,
         f"the same data come back to the device again and again: {format_bytes(moved_bytes)} in "
         f"{seconds:.1f} s, {value:.1f} times what is in use (threshold {threshold:g})",
-        "finish with one part of the data before the next begins",
+        f"{remedies}finish with one part of the data before the next begins",
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
+
 from rmm_uvm.residency import ResidencyStatistics
 from rmm_uvm.watch.judging.policy import Context, PolicyState, evaluate
 from rmm_uvm.watch.judging.thresholds import Thresholds
@@ -62,3 +64,25 @@ def test_another_pool_is_told_of_anew() -> None:
         state, found = evaluate(state, Samples().add().array(), context, Thresholds())
         kinds.append([finding.kind for finding in found])
     assert kinds == [["budget"], [], [], ["budget"]]
+
+
+@pytest.mark.parametrize(
+    ("context", "remedy"),
+    [
+        ({}, "process the data in parts, or expect migrations"),
+        (
+            {"prefetch": "auto"},
+            'keep a budget (device_budget="auto"), or process the data in parts',
+        ),
+        (
+            {"prefetch": "auto", "budget": budget()},
+            "say what is used next (rmm_uvm.touch) and what is not (rmm_uvm.evict), or process the "
+            "data in parts",
+        ),
+    ],
+)
+def test_remedies_of_this_package_come_first_where_they_can_be_had(
+    context: dict[str, Any], remedy: str
+) -> None:
+    (finding,) = Samples(footprint_bytes=20 * GIB).add(50).findings(**context)
+    assert finding.remedy == remedy
