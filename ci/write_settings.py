@@ -151,7 +151,8 @@ def variable_rows() -> Iterator[str]:
     for each in SETTINGS.values():
         if each.variable:
             values = words_of(each.kind, as_code, is_text=True)
-            meaning = f"`{each.name}` where a call gives none"
+            given = "none" if each.default is None else f"none, or {as_code(each.default)}"
+            meaning = f"`{each.name}` where a call gives {given}"
             default = each.otherwise if each.default is None else as_code(each.default)
             yield row(f"`{each.variable}`", values, default, meaning)
 
@@ -205,7 +206,10 @@ def configuration(text: str) -> str:
 def comment(each: Setting) -> str:
     """Return the comment of a setting in the file of defaults."""
     words = f"{each.sentence} Values: {words_of(each.kind, in_yaml)}"
-    if each.otherwise:
+    if each.otherwise and each.default is not None:
+        words += f"; null: {each.otherwise}"
+        words += f"; {in_yaml(each.default)}: {each.variable}, where set" * bool(each.variable)
+    elif each.otherwise:
         variable = f"{each.variable}, else " if each.variable else ""
         words += f"; null: {variable}{each.otherwise}"
     return words.replace("`", "") + "."

@@ -116,9 +116,10 @@ class ComparisonRequest:
             arguments += ["--device-memory", str(self.device_bytes)]
         if self.pool_bytes is not None:
             arguments += ["--pool-size", str(self.pool_bytes)]
-        if self.budget_bytes is not None and find_memory(memory).keeps_budget:
-            arguments += ["--device-budget", str(self.budget_bytes)]
-            arguments += [] if self.eviction is None else ["--eviction", self.eviction]
+        if find_memory(memory).keeps_budget:
+            given = {"--device-budget": self.budget_bytes, "--eviction": self.eviction}
+            for option, value in given.items():
+                arguments += [] if value is None else [option, str(value)]
         return arguments
 
 

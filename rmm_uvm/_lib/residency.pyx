@@ -120,7 +120,13 @@ cdef class ManagedResidency:
         """Start, change or end the budget: see `UvmResourceAdaptor.set_budget`."""
         with self._changing:
             kept = self.budget
-            following = next_budget(kept, budget, self.driver.info.total_bytes)
+            info = self.driver.info
+            following = next_budget(
+                kept,
+                budget,
+                info.total_bytes,
+                oversubscribable=info.concurrent_managed_access.available,
+            )
             if following is None:
                 self.end_budget()
             elif following == kept:

@@ -15,6 +15,7 @@ from rmm_uvm.doctor.report import PoolPlan
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
+from rmm_uvm.residency.budget import budget_for
 
 __all__ = ["plan_pools"]
 
@@ -30,6 +31,16 @@ def plan_pools(devices: Sequence[DeviceFacts], memory: HostMemory) -> tuple[Pool
     return tuple(_plan(device, memory) for device in devices)
 
 
+def _request(device: DeviceFacts) -> PoolRequest:
+    """Return what `rmm_uvm.reinitialize` asks for without an argument."""
+    budget = budget_for(
+        "auto", None, device.total_bytes, oversubscribable=bool(device.concurrent_managed_access)
+    )
+    if budget is None:
+        return PoolRequest()
+    return PoolRequest(budget_bytes=budget.budget_bytes, follows=budget.follows)
+
+
 def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
     # Needs the compiled part, without which the doctor must still be able to start.
     from rmm_uvm._lib.limits import managed_limit_bytes
@@ -38,7 +49,7 @@ def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
     free_bytes = device.total_bytes if device.free_bytes is None else device.free_bytes
     try:
         sizes = plan_sizes(
-            PoolRequest(),
+            _request(device),
             free_bytes=free_bytes,
             total_bytes=device.total_bytes,
             host=memory,

@@ -23,7 +23,7 @@ from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.report.document import Block, Document, Paragraph, Table, TableColumn
-from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.budget import Budget, no_automatic_budget
 from rmm_uvm.support.settings import EVICTION_POLICIES, PREFETCH_MODES, PrefetchMode
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.watch.monitor import Monitor
@@ -279,7 +279,10 @@ def _budget_rows(
 ) -> list[tuple[str, str, str]]:
     budget = residency.budget
     if budget is None:
-        return [("budget", "none", "the kernel driver evicts, when the device is full")]
+        why = no_automatic_budget(
+            info.total_bytes, oversubscribable=bool(info.concurrent_managed_access)
+        )
+        return [("budget", "none", why or "the kernel driver evicts, when the device is full")]
     size = format_bytes(residency.budget_bytes or budget.budget_bytes)
     drops = budget.discard_dead and info.discard
     dead = "dead data go without a copy" if drops else "dead data are copied too"

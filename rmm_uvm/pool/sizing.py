@@ -22,6 +22,7 @@ from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size
 
 __all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
 
+_FIRST_OF_FOLLOWING = 7 / 8  # of a budget that follows others
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
 _AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
 _HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
@@ -307,6 +308,10 @@ def _initial(
     if request.budget_bytes is not None:
         if request.budget_bytes > maximum_bytes:
             return maximum_bytes, "the maximum; the budget is larger"
+        if request.follows:
+            # As soon as slabs are larger than the budget, frees and uses are looked after.
+            part_bytes = int(request.budget_bytes * _FIRST_OF_FOLLOWING)
+            return _aligned(part_bytes), "7/8 of the budget, of which others may take some"
         return _aligned(request.budget_bytes), "as large as the budget"
     half_bytes = _aligned(int(free_bytes * _INITIAL_FRACTION))
     if half_bytes < _SMALLEST_INITIAL_BYTES:

@@ -24,6 +24,7 @@ __all__ = [
     "auto_bytes",
     "budget_for",
     "next_budget",
+    "no_automatic_budget",
     "only_sizes_differ",
     "refuse_larger",
     "refuse_without_budget",
@@ -304,12 +305,13 @@ def budget_for(
     policy = SETTINGS["eviction"].read(policy, policy_name)
     if device_budget == "auto" and name == "device_budget":
         reason = "auto"
-    if device_budget == "auto" and not (
-        oversubscribable and auto_bytes(total_bytes) >= LEAST_BUDGET_BYTES
-    ):
+    why = no_automatic_budget(total_bytes, oversubscribable=oversubscribable)
+    if device_budget == "auto" and why:
         device_budget = None
+    elif device_budget is None and name != "device_budget":
+        why = f"{name} is none"
     if device_budget is None:
-        refuse_without_budget(policy, neighbors, policy_name)
+        refuse_without_budget(policy, neighbors, policy_name, why)
         return None
     if isinstance(device_budget, Budget):
         budget = device_budget
@@ -338,7 +340,11 @@ def budget_for(
 
 
 def next_budget(
-    kept: Budget | None, asked: int | str | float | Budget | None, total_bytes: int
+    kept: Budget | None,
+    asked: int | str | float | Budget | None,
+    total_bytes: int,
+    *,
+    oversubscribable: bool = True,
 ) -> Budget | None:
     """Return the budget that follows one while a program runs; None for none.
 
@@ -352,6 +358,8 @@ def next_budget(
         says.
     total_bytes : int
         Device memory.
+    oversubscribable : bool
+        As in `budget_for`.
 
     Raises
     ------
@@ -359,6 +367,8 @@ def next_budget(
         As `budget_for`.
     """
     asked, name = _asked(asked, SETTINGS["device_budget"].of_environment())
+    if asked == "auto" and no_automatic_budget(total_bytes, oversubscribable=oversubscribable):
+        asked = None
     if asked is None:
         return None
     if kept is None or isinstance(asked, Budget):
@@ -372,7 +382,7 @@ def next_budget(
         low_bytes=None,
         ahead_bytes=ahead_bytes,
         follows=follows,
-        reason="as asked",
+        reason="as asked" if name == "device_budget" else name,
     )
 
 
@@ -395,19 +405,47 @@ def only_sizes_differ(kept: Budget, other: Budget) -> bool:
 
 
 def refuse_without_budget(
-    policy: str | None, neighbors: Neighbors, policy_name: str = "eviction"
+    policy: str | None, neighbors: Neighbors, policy_name: str = "eviction", why: str = ""
 ) -> None:
-    """Raise `ConfigurationError` for what needs a budget, where there is none."""
+    """Raise `ConfigurationError` for what needs a budget, where there is none.
+
+    Parameters
+    ----------
+    policy, neighbors : optional
+        As in `budget_for`.
+    policy_name : str
+        Likewise.
+    why : str
+        Why there is none, where that was not asked for.
+    """
+    without = f"without a budget ({why})" if why else "without a budget"
     if policy is not None:
         raise ConfigurationError(
-            f"{policy_name}={shown(policy)} without a budget: give device_budget too, since "
+            f"{policy_name}={shown(policy)} {without}: give device_budget too, since "
             "the kernel driver evicts in an order of its own"
         )
     if neighbors is not None:
         raise ConfigurationError(
-            f"neighbors={shown(neighbors)} without a budget: give device_budget too, since the "
+            f"neighbors={shown(neighbors)} {without}: give device_budget too, since the "
             "kernel driver evicts to the host"
         )
+
+
+def no_automatic_budget(total_bytes: int, *, oversubscribable: bool) -> str:
+    """Return why a device has no budget by default; empty where it has.
+
+    Examples
+    --------
+    >>> no_automatic_budget(80 << 30, oversubscribable=True)
+    ''
+    >>> no_automatic_budget(8 << 20, oversubscribable=True)
+    'the device has no 8.00 MiB for one'
+    """
+    if not oversubscribable:
+        return "the device has no concurrent managed access"
+    if auto_bytes(total_bytes) < LEAST_BUDGET_BYTES:
+        return f"the device has no {format_bytes(LEAST_BUDGET_BYTES)} for one"
+    return ""
 
 
 def refuse_larger(budget_bytes: int, total_bytes: int) -> None:

@@ -17,7 +17,7 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.pool.build import budget_on
-from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.budget import Budget, no_automatic_budget
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
@@ -79,8 +79,12 @@ def torch_budget(request: RunRequest) -> Budget:
     driver = choose_driver(request.device or 0, "cuda")
     budget = budget_on(driver, *(request.setting(name) for name in names))
     if budget is None:
+        why = no_automatic_budget(
+            driver.info.total_bytes, oversubscribable=bool(driver.info.concurrent_managed_access)
+        )
         raise ConfigurationError(
-            "--torch without a budget: what torch uses is told to one; give --device-budget a size"
+            f"--torch without a budget{f' ({why})' if why else ''}: what torch uses is told to "
+            "one; give --device-budget a size"
         )
     return dataclasses.replace(budget, ahead=bool(request.eager))
 

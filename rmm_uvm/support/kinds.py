@@ -92,11 +92,16 @@ class Size(Kind):
     def read(self, value: Any, name: str) -> int | float | str:
         """Return bytes, a fraction, "auto" or "none"."""
         words = ["auto"] * self.automatic + ["none"] * self.absent
-        if isinstance(value, str) and value in words:
-            return value
+        if isinstance(value, str) and value.lower() in words:
+            return value.lower()
         if not self.is_fraction:
             return parse_bytes(value, name, minimum_bytes=self.least_bytes)
-        found = read_size(value, name)
+        try:
+            found = read_size(value, name)
+        except ConfigurationError as error:
+            if not words or not isinstance(value, str):
+                raise
+            raise ConfigurationError(f"{error}, or {' or '.join(words)}") from None
         if isinstance(found, int) and found < self.least_bytes:
             raise ConfigurationError(
                 f"{name}={shown(value)}: at least {format_bytes(self.least_bytes)}"

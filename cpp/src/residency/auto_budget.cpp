@@ -24,8 +24,9 @@ std::size_t auto_budget::follow(device_use const& now) noexcept
   auto const least   = less(untold, now.most_managed_bytes);
   auto const most    = less(untold, std::min(now.least_managed_bytes, now.most_managed_bytes));
   hidden_bytes_      = std::clamp(hidden_bytes_, least, most);
-  auto const left    = less(less(most_bytes_, now.unmanaged_bytes), hidden_bytes_);
-  auto const next    = std::max(left, least_bytes_);
+  auto const shared  = less(most_bytes_, now.unmanaged_bytes);
+  auto const half    = now.tells_unmanaged ? shared / 2 : 0;
+  auto const next    = std::max({less(shared, hidden_bytes_), half, least_bytes_});
   bool const shrinks = next < budget_bytes_ && budget_bytes_ - next > most_bytes_ / shrinking_part;
   bool const grows   = next > budget_bytes_ && next - budget_bytes_ > most_bytes_ / growing_part;
   // All of it comes back, also where the last step is a small one.

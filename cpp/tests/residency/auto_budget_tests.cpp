@@ -87,8 +87,28 @@ TEST_F(AutoBudget, SmallStepsAreNotFollowed)
 TEST_F(AutoBudget, NeverIsLessThanItMayBe)
 {
   EXPECT_EQ(reading(7000, 0, 0, 0), least);
-  EXPECT_EQ(rule.follow({~std::size_t{0}, 0, 0, 0}), least);
+  EXPECT_EQ(rule.follow({~std::size_t{0}, 0, 0, 0, false}), least);
   EXPECT_EQ(rule.follow({0, ~std::size_t{0}, 100, 0}), least);
+}
+
+TEST_F(AutoBudget, HasHalfOfWhatIsSharedWithWhatIsHidden)
+{
+  EXPECT_EQ(reading(0, 6000, 0, 0), most / 2);  // somebody's managed memory, idle perhaps
+  EXPECT_EQ(reading(1400, 4800, 0, 0), 2500U);
+  EXPECT_EQ(reading(0, 1000, 0, 0), 5400U);
+}
+
+TEST_F(AutoBudget, TwoThatBothWantEverythingHaveAHalfEach)
+{
+  auto_budget other{most, least};
+  std::size_t mine = 0, theirs = 0;
+  for (int round = 0; round < 20; ++round) {  // each takes as much as its budget lets it
+    mine   = rule.follow({mine + theirs, 0, mine, mine});
+    theirs = other.follow({mine + theirs, 0, theirs, theirs});
+  }
+  EXPECT_EQ(mine + theirs, most);
+  EXPECT_GE(theirs, most / 2);
+  EXPECT_GE(mine, most / 2);
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ def check_cluster(request: Request) -> None:
         refused["--device-memory"] = (request.device_memory, "those workers have their devices")
         refused["--pool-size"] = (request.initial_pool_size, "those workers have their pools")
         refused["--device-budget"] = (request.device_budget, "those workers have their pools")
+        refused["--eviction"] = (request.eviction, "those workers have their pools")
     for name, (given, why) in refused.items():
         if given:
             raise click.UsageError(f"{name} cannot be used with {option}: {why}")
@@ -137,12 +138,14 @@ def check_budget(request: Request) -> None:
     click.UsageError
         In one line.
     """
-    if (
-        request.device_budget is not None
-        and request.memory
-        and not any(name in BUDGETED for name in request.memory)
+    if not request.memory or any(name in BUDGETED for name in request.memory):
+        return
+    for name, given in (
+        ("--device-budget", request.device_budget),
+        ("--eviction", request.eviction),
     ):
-        raise click.UsageError(f"--device-budget is for --memory {' and '.join(BUDGETED)}")
+        if given is not None:
+            raise click.UsageError(f"{name} is for --memory {' and '.join(BUDGETED)}")
 
 
 def simulated_because(request: Request, gpu_reason: Callable[[], str]) -> str:

@@ -90,7 +90,12 @@ def _pool_of_its_own(
 ) -> rmm.mr.DeviceMemoryResource:
     """Return a pool that holds one table and nothing else."""
     whole_bytes = (-(-table_bytes // VA_BLOCK_BYTES) + 1) * VA_BLOCK_BYTES
-    return managed_pool(driver=driver, initial_pool_size=whole_bytes, maximum_pool_size=whole_bytes)
+    return managed_pool(
+        driver=driver,
+        initial_pool_size=whole_bytes,
+        maximum_pool_size=whole_bytes,
+        device_budget=None,
+    )
 
 
 class ManagedModule(torch.nn.Module):

@@ -324,12 +324,13 @@ class _Step:
         threshold = self._limits.footprint_factor
         if threshold is None:
             return
-        factor = self._row.footprint_bytes / self._device.capacity_bytes
+        fits_bytes = self._fits_bytes()
+        factor = self._row.footprint_bytes / fits_bytes
         if factor > threshold:
             if threshold >= 1.0 and all_fits(self._row, self._device.total_bytes):
                 return  # others held memory when the monitor began, and do no longer
             found = wording.footprint_found(
-                self._row, self._device, factor, threshold, self._remedies
+                self._row, fits_bytes, factor, threshold, self._remedies
             )
             self._fire("footprint", found)
         elif factor < self._limits.footprint_rearm_factor:
@@ -467,6 +468,13 @@ class _Step:
                 )
         threshold = limits.eviction_fraction_per_second * self._device.capacity_bytes
         return wording.eviction_found(self._row, self._device, rate, threshold, self._remedies)
+
+    def _fits_bytes(self) -> int:
+        """Return what fits on the device, of which a budget knows what others hold by now."""
+        budget, capacity_bytes = self._context.budget, self._device.capacity_bytes
+        if budget is None or not (budget.unmanaged_bytes or budget.hidden_bytes):
+            return capacity_bytes
+        return max(min(capacity_bytes, budget.budget_bytes), 1)
 
     @property
     def _remedies(self) -> str:

@@ -59,7 +59,7 @@ def own_remedies(*, ours: bool, budgeted: bool) -> str:
 
 
 def footprint_found(
-    row: SampleRow, device: RecordedDevice, value: float, threshold: float, remedies: str = ""
+    row: SampleRow, fits_bytes: int, value: float, threshold: float, remedies: str = ""
 ) -> Finding:
     """Return the finding: more is allocated than fits. `remedies` as of `own_remedies`."""
     return _finding(
@@ -68,7 +68,7 @@ def footprint_found(
         value,
         threshold,
         f"{format_bytes(row.footprint_bytes)} are allocated and "
-        f"{format_bytes(device.capacity_bytes)} fit on the device: {value:.2f} times as much "
+        f"{format_bytes(fits_bytes)} fit on the device: {value:.2f} times as much "
         f"(threshold {threshold:g})",
         f"{remedies}process the data in parts{'' if remedies else ', or expect migrations'}",
     )

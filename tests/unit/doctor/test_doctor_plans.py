@@ -15,22 +15,32 @@ from .test_doctor import GIB, device
 @pytest.fixture(autouse=True)
 def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
+    monkeypatch.delenv("RMM_UVM_DEVICE_BUDGET", raising=False)
 
 
 def test_plan_pools_default_is_what_reinitialize_would_take() -> None:
     (found,) = plan_pools([device(free_bytes=100 * GIB)], HostMemory(512 * GIB, 400 * GIB))
-    assert found.sizes == {"initial_bytes": 50 * GIB, "maximum_bytes": 360 * GIB}
+    assert found.sizes == {"initial_bytes": 87.5 * GIB, "maximum_bytes": 360 * GIB}
+    assert "7/8 of the budget" in found.reason
+
+
+def test_plan_pools_without_a_budget_begin_with_half_of_what_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "none")
+    (found,) = plan_pools([device(free_bytes=100 * GIB)], HostMemory(512 * GIB, 400 * GIB))
+    assert found.sizes["initial_bytes"] == 50 * GIB
     assert "half of the free device memory" in found.reason
 
 
 def test_plan_pools_small_host_stays_within_the_device() -> None:
     (found,) = plan_pools([device()], HostMemory(512 * GIB, 20 * GIB))
-    assert found.sizes["maximum_bytes"] == 138 * GIB  # what is free of it
+    assert found.sizes["maximum_bytes"] == 137 * GIB  # what is free of it, less the reserve
 
 
 def test_plan_pools_unknown_free_memory_counts_as_free() -> None:
     (found,) = plan_pools([device(total_bytes=64 * GIB, free_bytes=None)], HostMemory(GIB, GIB))
-    assert found.sizes["initial_bytes"] == 32 * GIB
+    assert found.sizes["initial_bytes"] == 62 * GIB * 7 // 8
 
 
 def test_plan_pools_without_page_migration_stays_within_the_device() -> None:

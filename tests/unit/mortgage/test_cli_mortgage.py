@@ -94,6 +94,8 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
             ["--device-budget", "1GiB", "--memory", "cuda"],
             "--device-budget is for --memory managed and managed-nopool",
         ),
+        (["--eviction", "lru", "--memory", "cuda"], "--eviction is for --memory managed and"),
+        (["--eviction", "lru", "--scheduler", "tcp://x:1"], "--eviction cannot be used with"),
         (
             ["--device-budget", "1GiB", "--scheduler", "tcp://x:1"],
             "--device-budget cannot be used with --scheduler",

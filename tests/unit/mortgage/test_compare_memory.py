@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,9 @@ def test_runs_compared_under_a_budget_have_it_where_one_is_kept(tmp_path: Path) 
     )
     assert asked.arguments("managed")[-4:] == ["--device-budget", "99", "--eviction", "lru"]
     assert asked.arguments("managed-nopool")[-2:] == ["--eviction", "lru"]
+    only_policy = dataclasses.replace(asked, budget_bytes=None)
+    assert only_policy.arguments("managed")[-2:] == ["--eviction", "lru"]
+    assert "--eviction" not in only_policy.arguments("rmm-managed")
     assert "--device-budget" not in asked.arguments("cuda-pool")
     assert "--device-budget" not in asked.arguments("rmm-managed")
 

@@ -196,6 +196,31 @@ def test_first_slab_is_no_larger_than_what_is_free() -> None:
     with rmm_uvm.reinitialize(driver=device, device_budget="auto", libraries=()) as handle:
         sizes = handle.devices[0].sizes
         assert sizes.warning == ""
-        assert sizes.initial_bytes == 156 * MIB
+        assert sizes.initial_bytes == 136 * MIB  # 7/8
         assert "what others leave of the device, less 8.00 MiB" in " ".join(repr(handle).split())
     del taken
+
+
+def test_later_pool_beside_one_that_keeps_dead_memory_has_half_of_the_device(device: Any) -> None:
+    first = rmm_uvm.managed_pool(driver=device)
+    held = [first.allocate(40 * MIB) for _ in range(6)]
+    for address in held:
+        first.managed_mr.residency.touch(address, 40 * MIB, address)
+        device.touch(address, 40 * MIB, write=True)
+    second = rmm_uvm.managed_pool(driver=device, device_budget=Budget(ALL, follows=True))
+    for address in held:
+        first.deallocate(address, 40 * MIB)
+    assert second.budget_bytes >= ALL // 2
+
+
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.CapacityWarning")
+def test_device_without_concurrent_managed_access_begins_no_automatic_budget() -> None:
+    device = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False)
+    with rmm_uvm.reinitialize(driver=device, libraries=()) as handle:
+        handle.set_budget("auto")
+        assert handle.devices[0].budget is None
+        assert "no concurrent managed access" in repr(handle)
+    with pytest.raises(
+        ConfigurationError, match=r"without a budget \(the device has no concurrent"
+    ):
+        rmm_uvm.managed_pool(driver=device, eviction="lru")

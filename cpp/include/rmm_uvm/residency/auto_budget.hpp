@@ -13,6 +13,7 @@ struct device_use {
   std::size_t least_managed_bytes{0};  ///< of those, managed memory of ours: at least
   std::size_t most_managed_bytes{0};   ///< the same, at most: the driver keeps memory for blocks
                                        ///< that left, and does not tell how much
+  bool tells_unmanaged{true};          ///< false: `unmanaged_bytes` is not told
 };
 
 /**
@@ -25,7 +26,9 @@ struct device_use {
  * and smaller.
  *
  * A budget follows at once where it has to shrink. It grows by steps, so that two who share a
- * device do not follow each other's every block.
+ * device do not follow each other's every block. What is hidden takes no more than half of what the
+ * others leave: most of it is managed memory of others, idle perhaps, which the kernel driver can
+ * evict; two who share a device have a half each then.
  */
 class auto_budget {
  public:

@@ -197,7 +197,7 @@ work_outcome background_work::fetch_ahead()
   expected_use next;
   {
     ledger_view view{with_.ledger.blocks()};
-    if (!with_.uses.foresees() || !is_to_look_ahead()) { return work_outcome::nothing; }
+    if (!is_to_look_ahead()) { return work_outcome::nothing; }
     next             = expected_next(view);
     auto const bytes = next.range.bytes;
     if (bytes == 0 || is_in_the_way(view, next)) { return nothing_ahead(); }

@@ -68,6 +68,7 @@ bool budget_follower::look(ledger_view& view)
   looking_ = false;
   with_.ledger.count_if_failed(told);
   if (!told.ok() || with_.ledger.ended()) { return false; }
+  use.tells_unmanaged = tells_unmanaged_;
   // As it was before the reading or after it: whichever says less.
   use.least_managed_bytes = std::min(use.least_managed_bytes, least_managed_bytes());
   use.most_managed_bytes  = std::max(use.most_managed_bytes, most_managed_bytes());

@@ -86,3 +86,11 @@ def test_remedies_of_this_package_come_first_where_they_can_be_had(
 ) -> None:
     (finding,) = Samples(footprint_bytes=20 * GIB).add(50).findings(**context)
     assert finding.remedy == remedy
+
+
+def test_what_fits_is_the_budget_where_others_hold_some_of_the_device() -> None:
+    samples = Samples(footprint_bytes=8 * GIB).add(50)  # of 16 GiB
+    (finding,) = samples.findings(prefetch="auto", budget=budget(unmanaged_bytes=12 * GIB))
+    assert (finding.kind, finding.value) == ("footprint", 2.0)
+    assert "8.00 GiB are allocated and 4.00 GiB fit on the device" in finding.message
+    assert samples.findings(prefetch="auto", budget=budget()) == ()  # asked for, not taken
