@@ -91,7 +91,7 @@ class ComparisonRequest:
         Memory of the simulated device; None on a GPU.
     pool_bytes : int, float or None
         See `rmm_uvm_mortgage.memory`.
-    budget_bytes, eviction : int or float, and str, or None
+    budget_bytes, eviction : int, float or str, and str, or None
         Of the memories that keep a budget; the others have none.
     rounds : int
         Trees.
@@ -105,7 +105,7 @@ class ComparisonRequest:
     pool_bytes: int | float | None
     rounds: int
     train_parts: int | Literal["max"]
-    budget_bytes: int | float | None = None
+    budget_bytes: int | float | str | None = None
     eviction: str | None = None
 
     def arguments(self, memory: str) -> list[str]:

@@ -57,7 +57,7 @@ def run_on_gpu(
     memory: Memory,
     pool_bytes: int | float | None = None,
     *,
-    budget_bytes: int | float | None = None,
+    budget_bytes: int | float | str | None = None,
     eviction: str | None = None,
     progress: Callable[[PipelineProgress], None] | None = None,
 ) -> RunReport:

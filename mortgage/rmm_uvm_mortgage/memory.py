@@ -219,9 +219,9 @@ def first_slab_bytes(asked: int | float | None, driver: UvmDriver) -> int | None
 
 
 def asked_budget(
-    memory: Memory, budget_bytes: int | float | None, eviction: str | None, total_bytes: int
+    memory: Memory, budget_bytes: int | float | str | None, eviction: str | None, total_bytes: int
 ) -> Budget | None:
-    """Return the budget that was asked for, here or in the environment; None for none.
+    """Return the budget that was asked for, here or in the environment, else "auto"; None for none.
 
     A comparison has memories beside each other, of which some keep none: the environment's is for
     those that do.

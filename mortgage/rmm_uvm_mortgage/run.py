@@ -51,8 +51,9 @@ class RunConfig:
         Memory of the simulated device, a multiple of 2 MiB; None for a GPU.
     pool_bytes : int, float or None
         See `simulated_chain` and `gpu_chain`.
-    budget_bytes : int, float or None
-        Most of the device that managed memory may take; None for no budget.
+    budget_bytes : int, float, str or None
+        Most of the device that managed memory may take, or "none"; None for what others leave of it
+        (`device_budget="auto"`).
     eviction : str or None
         See `rmm_uvm.residency.POLICIES`.
     find_training_set : bool
@@ -63,7 +64,7 @@ class RunConfig:
     memory: str = "managed"
     device_bytes: int | None = None
     pool_bytes: int | float | None = None
-    budget_bytes: int | float | None = None
+    budget_bytes: int | float | str | None = None
     eviction: str | None = None
     find_training_set: bool = False
 

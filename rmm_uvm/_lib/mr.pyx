@@ -238,8 +238,9 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         ----------
         budget : int, str, float, rmm_uvm.residency.Budget or None
             Most device memory that managed memory may take: bytes, "12GiB" or a fraction (0 to 1)
-            of the device, with all else as it was; a `Budget` with all settings; None to end it,
-            so that the kernel driver evicts.
+            of the device, with all else as it was; "auto" for what ``RMM_UVM_DEVICE_BUDGET`` says,
+            else what others leave of the device; a `Budget` with all settings; None to end it, so
+            that the kernel driver evicts.
 
         Raises
         ------

@@ -39,7 +39,7 @@ class RunRequest:
     activations : {"migrate", "copy"}
         With `torch`: how what autograd keeps leaves.
     eager : bool or None
-        With `torch`: fetch what comes next ahead of its use; None is the budget's default.
+        With `torch`: fetch what comes next ahead of its use; None is False.
     interval_seconds : float
         Between two samples, > 0.
     attribution, faults : bool

@@ -68,7 +68,7 @@ class Request:
     engine: Literal["auto", "pandas", "cudf"]
     device_memory: int | None
     initial_pool_size: int | float | None
-    device_budget: int | float | None
+    device_budget: int | float | str | None
     eviction: str | None
     json_file: Path | None
     picture: Path | None

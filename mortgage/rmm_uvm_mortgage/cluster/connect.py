@@ -59,7 +59,7 @@ def local_workers(
     workers: int,
     device_bytes: int | None,
     pool_bytes: int | float | None,
-    budget_bytes: int | float | None = None,
+    budget_bytes: int | float | str | None = None,
     eviction: str | None = None,
 ) -> Iterator[Any]:
     """Start workers on this machine, and end them with the context.

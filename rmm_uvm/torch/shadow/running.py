@@ -81,7 +81,8 @@ def simulated(
     device_bytes : int or str
         Memory of the card, bytes or such as "16GiB"; at least 2 MiB.
     device_budget : int, str, float, Budget or None
-        As in `rmm_uvm.managed_pool`. Without one, the kernel driver alone evicts.
+        As in `rmm_uvm.managed_pool`, but None by default, whatever the environment says: the kernel
+        driver alone evicts.
     policy : str or None
         ``eviction`` of `rmm_uvm.managed_pool`.
     prefetch : {"auto", "always", "never"}
