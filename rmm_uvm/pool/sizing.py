@@ -241,7 +241,8 @@ def _maximum(
     safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
     if request.budget_bytes is not None and oversubscribable:
         # What is past the budget is on the host, however much of the device is free.
-        capacity_bytes = min(capacity_bytes, request.budget_bytes)
+        if not request.follows:
+            capacity_bytes = min(capacity_bytes, request.budget_bytes)
         if request.budget_bytes < free_bytes:
             safe_bytes = free_bytes = request.budget_bytes
             reason = "the budget; the host has less to back more"

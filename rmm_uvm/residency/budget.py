@@ -25,6 +25,7 @@ __all__ = [
     "budget_for",
     "next_budget",
     "no_automatic_budget",
+    "of_torch",
     "only_sizes_differ",
     "refuse_larger",
     "refuse_without_budget",
@@ -337,6 +338,30 @@ def budget_for(
         )
     refuse_larger(budget.budget_bytes, total_bytes)
     return budget
+
+
+def of_torch(budget: Budget, *, eager: bool | None) -> Budget:
+    """Return a budget as torch keeps it, where nobody gave all settings.
+
+    Parameters
+    ----------
+    budget : Budget
+        As by default.
+    eager : bool or None
+        Fetch ahead of need; None is False.
+
+    Notes
+    -----
+    Dead blocks leave first: past a budget most of torch's are activations of the last step, and
+    copied activations need their room.
+
+    Examples
+    --------
+    >>> kept = of_torch(Budget(64 << 20), eager=None)
+    >>> kept.ahead, kept.rank_dead
+    (False, False)
+    """
+    return dataclasses.replace(budget, ahead=bool(eager), rank_dead=False)
 
 
 def next_budget(

@@ -8,7 +8,6 @@ Covers when it is installed and what the summary says of it. Does not cover what
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.pool.build import budget_on
-from rmm_uvm.residency.budget import Budget, no_automatic_budget
+from rmm_uvm.residency.budget import Budget, no_automatic_budget, of_torch
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
@@ -86,7 +85,7 @@ def torch_budget(request: RunRequest) -> Budget:
             f"--torch without a budget{f' ({why})' if why else ''}: what torch uses is told to "
             "one; give --device-budget a size"
         )
-    return dataclasses.replace(budget, ahead=bool(request.eager))
+    return of_torch(budget, eager=request.eager)
 
 
 class TorchRun:

@@ -22,7 +22,7 @@ from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
-from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.budget import Budget, of_torch
 from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
@@ -361,8 +361,10 @@ def install(
     if managed_mr is None:
         driver = choose_driver(ordinal, "cuda")
         budget = budget_on(driver, device_budget, eviction)
-        if budget is not None and not (eager is None and isinstance(device_budget, Budget)):
-            budget = dataclasses.replace(budget, ahead=bool(eager))
+        if budget is not None and not isinstance(device_budget, Budget):
+            budget = of_torch(budget, eager=eager)
+        elif budget is not None and eager is not None:
+            budget = dataclasses.replace(budget, ahead=eager)
         managed_mr = ManagedMemoryResource(driver, budget=budget)
     elif device_budget != "auto" or eviction is not None or eager is not None:
         raise ConfigurationError(

@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
+from rmm_uvm.residency.budget import of_torch
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch.activations import copies
 from rmm_uvm.torch.activations.copied import CopiedActivations
@@ -203,7 +204,8 @@ class Rounds:
 
     def under(self, budget_bytes: int, total: int) -> list[Round]:
         """Return what each step did under a budget."""
-        return self._run(Budget(budget_bytes, background=False), total)
+        budget = of_torch(Budget(budget_bytes, background=False), eager=None)
+        return self._run(budget, total)
 
     def _run(self, budget: Budget | None, total: int) -> list[Round]:
         mr = rmm_uvm.managed_pool(

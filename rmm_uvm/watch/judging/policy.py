@@ -471,10 +471,11 @@ class _Step:
 
     def _fits_bytes(self) -> int:
         """Return what fits on the device, of which a budget knows what others hold by now."""
-        budget, capacity_bytes = self._context.budget, self._device.capacity_bytes
-        if budget is None or not (budget.unmanaged_bytes or budget.hidden_bytes):
-            return capacity_bytes
-        return max(min(capacity_bytes, budget.budget_bytes), 1)
+        budget, device = self._context.budget, self._device
+        if budget is None:
+            return device.capacity_bytes
+        others_bytes = (budget.unmanaged_bytes or 0) + budget.hidden_bytes
+        return max(min(device.capacity_bytes, device.total_bytes - others_bytes), 1)
 
     @property
     def _remedies(self) -> str:
