@@ -37,17 +37,17 @@ def wait_for_all():
 def fork_and(do):
     "Fork; a child does something and ends, however often it is interrupted."
     parent = os.getpid()
-    child = None
-    try:
-        child = os.fork()
-    except KeyboardInterrupt:
-        pass
-    while os.getpid() != parent:
+    child, forks = None, True
+    while True:  # nowhere but within `try`, where a signal may come as soon as a child begins
         try:
+            if forks:
+                forks = False
+                child = os.fork()
+            if os.getpid() == parent:
+                return child
             os._exit(do())
         except KeyboardInterrupt:
             pass
-    return child
 """
 
 
