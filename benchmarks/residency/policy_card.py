@@ -85,11 +85,17 @@ WAYS = (
         for policy in ("correlation", "repeat")
         for ahead in (False, True)
     ),
-    Way("default, copying the dead", {"discard_dead": False, "ahead": False}),
-    Way("default, not fetching", {"fetch": False, "discard_dead": False, "ahead": False}),
-    Way("default, dropping without fetching", {"fetch": False, "ahead": False}),
+    Way("default, copying the dead", {"discard_dead": False}),
+    Way("default, not fetching", {"fetch": False, "discard_dead": False}),
+    Way("default, dropping without fetching", {"fetch": False}),
 )
-DEFAULT_NAME = DEFAULT_POLICY  # computing takes no time here, behind which to look ahead
+DEFAULT_NAME = next(
+    way.name
+    for way in WAYS
+    if way.budget is not None
+    and (way.budget.get("policy"), way.budget.get("ahead", True))
+    == (DEFAULT_POLICY, Budget(1 << 30).ahead)
+)
 
 
 # As where migrations are direct, which the simulated device need not tell from others.

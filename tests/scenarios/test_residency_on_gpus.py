@@ -162,12 +162,17 @@ def test_merge_and_sort_reaches_its_bound() -> None:
     assert ratio["seconds_ratio"] <= 3
 
 
-def test_loop_that_only_reads_copies_hardly_anything_to_the_host() -> None:
+@pytest.mark.xfail(strict=True, reason="looking ahead has temporaries copied to the host")
+def test_loop_that_only_reads_copies_nothing_to_the_host() -> None:
+    [default] = [side for side in BY_PROTOCOL["sides"] if side["side"] == "default"]
+    assert default["to_host_bytes"] <= 0.001 * BY_PROTOCOL["settings"]["data_bytes"]
+
+
+def test_what_such_a_loop_copies_to_the_host_is_told_as_missed() -> None:
     [default] = [side for side in BY_PROTOCOL["sides"] if side["side"] == "default"]
     part = default["to_host_bytes"] / BY_PROTOCOL["settings"]["data_bytes"]
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
-    assert f"{part * 100:.1f} % of the data, and nothing before" in document
-    assert part <= 0.02
+    assert f"{part * 100:.1f} % of the data, and nothing before. The bound, 0.1 %, is" in document
 
 
 def test_seeing_costs_next_to_nothing_while_all_fits() -> None:
