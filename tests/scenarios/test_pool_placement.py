@@ -252,17 +252,20 @@ def test_speed_is_measured_with_and_without_a_budget() -> None:
 
 def test_what_the_document_says_of_rules_holds() -> None:
     found = KEPT["shares"]
+    assert 1.095 <= found["large aligned"]["mortgage"]["moved"] < 1.105
+    assert 0.96 <= found["small apart"]["mortgage"]["moved"] < 0.975  # less than the 5 % of a win
     for name in ways.OWN:
         of = {program: one["moved"] for program, one in found[name].items()}
-        if name != "resident first":
-            assert of["mortgage"] > 1.01
         if name not in ("resident first", "all three"):
-            assert all(moved > 0.98 for program, moved in of.items() if "small" not in program)
+            moved = {one: of[one] for one in of if "small" not in one and one != "mortgage"}
+            assert all(part > 0.98 for part in moved.values())
     resident = found["resident first"]
-    assert 0.955 <= resident["mortgage"]["moved"] < 0.965  # spares 4 %, and of the hash join 11
+    assert 1.0 <= resident["mortgage"]["moved"] < 1.01
     assert 0.885 <= resident["hash join"]["moved"] < 0.895
+    assert 0.905 <= resident["fir"]["moved"] < 0.915
     taken = [one["seconds"] for one in resident.values()]
-    assert (f"{min(taken):.2f}", f"{max(taken):.2f}") == ("0.85", "1.04")
+    assert (f"{min(taken):.2f}", f"{max(taken):.2f}") == ("0.86", "1.06")
     second = found["a pool for small"]
     assert second["small between large"]["moved"] < 0.75
-    assert 1.005 < second["mortgage"]["moved"] < 1.03  # loses a little
+    assert 0.985 < second["mortgage"]["moved"] < 0.995
+    assert 1.035 < second["mortgage"]["seconds"] < 1.045
