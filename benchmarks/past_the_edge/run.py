@@ -63,7 +63,7 @@ def child(request: dict[str, Any]) -> dict[str, Any]:
         rounds=request["rounds"],
         moments=request["moments"],
         stop=request["stop"],
-        sample_seconds=0 if request["simulated"] else request["sample_ms"] / 1000,
+        sample_seconds=request["sample_ms"] / 1000 if request["watched"] else 0,
     )
     if request["simulated"]:
         return _simulated_child(side, plan, request)
@@ -71,7 +71,8 @@ def child(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
-    sys.setswitchinterval(0.0005)  # the sampler takes turns with the program
+    if request["watched"]:
+        sys.setswitchinterval(0.0005)  # the sampler takes turns with the program
     driver = rmm_uvm.cuda_driver(0)
     data_bytes, pieces = request["data_bytes"], request["pieces"]
     kind = PROGRAMS[request["program"]]
@@ -134,7 +135,7 @@ def kept_rows(
     other += ["moments"] if any(one != another for one, another in both) else []
     if other:
         raise SystemExit(f"{path} is of another {', '.join(other)}: measure all anew")
-    return [*earlier["runs"], *earlier["stops"]]
+    return [*earlier["runs"], *earlier["watched"], *earlier["stops"]]
 
 
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -225,10 +226,15 @@ def main(given: list[str] | None = None) -> int:
     def run(job: runner.Job) -> dict[str, Any]:
         stop = None if job.stop is None else list(job.stop)
         return runner.in_process(
-            script, {**request, "side": job.side.name, "stop": stop}, asked.run_limit
+            script,
+            {**request, "side": job.side.name, "stop": stop, "watched": job.watched},
+            asked.run_limit,
         )
 
-    wanted = runner.jobs(sides, asked.repetitions, settings["moments"])
+    # On a simulated device a look takes no time: each run has its own.
+    wanted = runner.jobs(
+        sides, asked.repetitions, settings["moments"], watched=not asked.simulated
+    )
     rows = runner.in_turn(kept, wanted)
     for row in runner.run_all(wanted, run, rows, asked.time_limit):
         print(_line(row), flush=True)
@@ -254,8 +260,7 @@ def _write(
     pairs += [(one, "resident") for one in names if one != "resident"]
     told = document.rows_of(
         [SIDES[name].as_row() for name in names],
-        [row for row in rows if "moment" not in row],
-        [row for row in rows if "moment" in row],
+        *([row for row in rows if runner.key_of(row)[2] == kind] for kind in runner.KINDS),
         pairs,
         settings["budget_bytes"],
     )
@@ -277,6 +282,7 @@ def _line(row: dict[str, Any]) -> str:
             f"{what}  stopped: {mib['live_resident']:.0f} MiB of live memory resident, "
             f"{mib['dead_resident']:.0f} MiB of dead; by page tables {tables}"
         )
+    what += "  watched:" if row.get("watched") else ""
     return what + "  rounds of " + " ".join(f"{each['seconds']:.3f}" for each in row["rounds"])
 
 

@@ -17,6 +17,7 @@ Row = dict[str, Any]
 def rows_of(
     sides: Sequence[Mapping[str, Any]],
     runs: Sequence[Row],
+    watched: Sequence[Row],
     twins: Sequence[Row],
     ratios: Sequence[tuple[str, str]],
     budget_bytes: int,
@@ -27,12 +28,19 @@ def rows_of(
     ----------
     sides : sequence of mapping
         As `Side.as_row` says.
+    watched : sequence of dict
+        Rows of runs beside which page tables were looked at; none where a timed run is not
+        disturbed by that, and has its own.
     ratios : sequence of pair of str
         Names of sides: the first one's seconds over the second one's.
     """
     told = {
         side["name"]: verdicts.side_row(
-            side, _of(runs, side["name"]), _of(twins, side["name"]), budget_bytes
+            side,
+            _of(runs, side["name"]),
+            _of(watched, side["name"]),
+            _of(twins, side["name"]),
+            budget_bytes,
         )
         for side in sides
     }
@@ -47,6 +55,7 @@ def rows_of(
         ],
         "sides": list(told.values()),
         "runs": list(runs),
+        "watched": list(watched),
         "stops": list(twins),
     }
 
@@ -70,7 +79,8 @@ def lines(told: Mapping[str, Any]) -> list[str]:
     found = []
     for row in told["sides"]:
         seconds = row.get("seconds")
-        text = "no run" if seconds is None else f"{seconds:8.3f} s a round, factor {row['factor']}"
+        text = "no run" if seconds is None else f"{seconds:8.3f} s a round"
+        text += f", factor {row['factor']}" if row["factor"] else ""
         found.append(f"{row['side']:23} {text}{_beyond_text(row)}")
     for row in told["ratios"]:
         ratio = row["seconds_ratio"]

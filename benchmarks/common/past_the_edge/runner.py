@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs all sides in turn, each run in a process of its own, and keeps the rows.
 
-A repetition is a timed run of each side, one after the other, then a twin of each side with a
-budget, stopped at a moment of its own. So sides take turns (A B A B), and what drifts is in all.
+A repetition is a timed run of each side, one after the other. Then each side with a budget has a
+watched run, beside which a sampler looks at the page tables, and a twin, stopped at a moment of its
+own. So sides take turns (A B A B), what drifts is in all, and nothing looks on while time is taken.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from benchmarks.common.past_the_edge.memory import pinned
 from benchmarks.common.past_the_edge.sides import Side
 
 Row = dict[str, Any]
+KINDS = ("timed", "watched", "twin")
+"""Of jobs, and of rows."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +39,48 @@ class Job:
     repetition : int
         From 0 on.
     stop : sequence of int or None
-        The moment of a twin; None for a timed run.
+        The moment of a twin.
+    watched : bool
+        A sampler looks on: its times do not count.
     """
 
     side: Side
     repetition: int
     stop: Sequence[int] | None = None
+    watched: bool = False
 
     @property
-    def key(self) -> tuple[str, int, bool]:
+    def key(self) -> tuple[str, int, str]:
         """What no two jobs share."""
-        return self.side.name, self.repetition, self.stop is not None
+        kind = "twin" if self.stop is not None else "watched" if self.watched else "timed"
+        return self.side.name, self.repetition, kind
 
 
-def jobs(sides: Sequence[Side], repetitions: int, moments: Sequence[Sequence[int]]) -> list[Job]:
-    """Return what is to run, in order: with each repetition a twin for its moment."""
+def jobs(
+    sides: Sequence[Side],
+    repetitions: int,
+    moments: Sequence[Sequence[int]],
+    *,
+    watched: bool = True,
+) -> list[Job]:
+    """Return what is to run, in order: with each repetition a watched run, and a twin."""
     found = []
+    budgeted = [side for side in sides if side.budgeted]
     for repetition in range(max(repetitions, len(moments))):
         if repetition < repetitions:
             found += [Job(side, repetition) for side in sides]
+            if watched:
+                found += [Job(side, repetition, watched=True) for side in budgeted]
         if repetition < len(moments):
             stop = moments[repetition]
-            found += [Job(side, repetition, stop) for side in sides if side.budgeted]
+            found += [Job(side, repetition, stop) for side in budgeted]
     return found
 
 
-def key_of(row: Row) -> tuple[str, int, bool]:
+def key_of(row: Row) -> tuple[str, int, str]:
     """Return the key of the job that a row is of."""
-    return row["side"], row["repetition"], "moment" in row
+    kind = "twin" if "moment" in row else "watched" if row.get("watched") else "timed"
+    return row["side"], row["repetition"], kind
 
 
 def in_turn(rows: Sequence[Row], wanted: Sequence[Job]) -> list[Row]:
@@ -74,12 +91,12 @@ def in_turn(rows: Sequence[Row], wanted: Sequence[Job]) -> list[Row]:
     """
     well = [row for row in rows if "failed" not in row]
     lacks = {job.key for job in wanted} - set(map(key_of, well))
-    again = {repetition for _, repetition, twin in lacks if not twin}
+    again = {repetition for _, repetition, kind in lacks if kind == "timed"}
     sides = {job.side.name for job in wanted}
     return [
         row
         for row in well
-        if "moment" in row or row["side"] not in sides or row["repetition"] not in again
+        if key_of(row)[2] != "timed" or row["side"] not in sides or row["repetition"] not in again
     ]
 
 
@@ -112,6 +129,8 @@ def run_all(
             return
         row = {"side": job.side.name, "repetition": job.repetition, "begun": round(time.time())}
         row |= run(job)
+        if job.watched:
+            row["watched"] = True
         if job.stop is not None:
             row["moment"] = list(job.stop)
         longest = max(longest, now() - since)

@@ -62,15 +62,30 @@ def moved_alike(run: Mapping[str, Any], twin: Mapping[str, Any], budget_bytes: i
     then = run["moved_at"].get(moment_name(twin["moment"]))
     if then is None:
         return False
-    pairs = zip(then, twin["stop"]["moved_bytes"], strict=True)
+    return _same_bytes(then, twin["stop"]["moved_bytes"], budget_bytes)
+
+
+def _same_bytes(moved: Sequence[int], other: Sequence[int], budget_bytes: int) -> bool:
     return all(
-        abs(a - b) <= max(SAME_BYTES * max(a, b), SAME_BYTES_FLOOR * budget_bytes) for a, b in pairs
+        abs(a - b) <= max(SAME_BYTES * max(a, b), SAME_BYTES_FLOOR * budget_bytes)
+        for a, b in zip(moved, other, strict=True)
+    )
+
+
+def watched_alike(
+    run: Mapping[str, Any], watched: Mapping[str, Any], budget_bytes: int
+) -> bool:
+    """Whether a run moved the same bytes as the watched one, up to each moment."""
+    return run.get("moved_at", {}).keys() == watched.get("moved_at", {}).keys() and all(
+        _same_bytes(moved, watched["moved_at"][moment], budget_bytes)
+        for moment, moved in run.get("moved_at", {}).items()
     )
 
 
 def side_row(
     side: Mapping[str, Any],
     runs: Sequence[Mapping[str, Any]],
+    watched: Sequence[Mapping[str, Any]],
     twins: Sequence[Mapping[str, Any]],
     budget_bytes: int,
 ) -> dict[str, Any]:
@@ -80,17 +95,21 @@ def side_row(
     ----------
     side : mapping
         ``name``, ``budgeted``, ``fault_driven``.
-    runs, twins : sequence of mapping
-        Rows of `measure`, with ``repetition``; a twin is one of the run of its repetition, and has
-        its ``moment``.
+    runs, watched, twins : sequence of mapping
+        Rows of `measure`, with ``repetition``: timed; with a sampler beside, which looked at the
+        page tables in place of those of the same repetition; and stopped at a ``moment``. Where
+        nothing was watched, timed runs have ``page_tables`` of their own.
     """
     budgeted = bool(side["budgeted"])
     reasons: list[str] = []
     said: list[str] = []
-    failures = Counter(each["failed"] for each in (*runs, *twins) if "failed" in each)
+    failures = Counter(each["failed"] for each in (*runs, *watched, *twins) if "failed" in each)
     reasons += [f"{count} processes failed: {why}" for why, count in failures.items()]
     well = [run for run in runs if counted(run)]
     good_twins = [twin for twin in twins if "stop" in twin]
+    if budgeted and watched:
+        well, differ = _with_page_tables(well, watched, budget_bytes)
+        said += differ
     if budgeted:
         twin_of = {twin["repetition"]: twin for twin in good_twins}
         pairs = [(run, twin_of[run["repetition"]]) for run in well if run["repetition"] in twin_of]
@@ -107,7 +126,7 @@ def side_row(
         reasons.append(f"{len(well)} repetitions count, of at least {LEAST_REPETITIONS}")
     row: dict[str, Any] = {"side": side["name"], "repetitions": len(well), **_figures(well)}
     peaks = [run["page_tables"]["live_peak_bytes"] for run in well if run.get("page_tables")]
-    row["factor"] = round(max(filter(None, peaks), default=0) / budget_bytes, 3)
+    row["factor"] = round(max(filter(None, peaks), default=0) / budget_bytes, 3) or None
     if len({_checksums(run) for run in well}) > 1:
         reasons.append("checksums of its runs differ")
     if well:
@@ -159,7 +178,7 @@ def ratio_row(
     row: dict[str, Any] = {
         "of": one["side"],
         "over": other["side"],
-        "factor": min((each["factor"] for each in sides), default=None),
+        "factor": min((each["factor"] for each in sides if each["factor"]), default=None),
         "budget_bytes": budget_bytes,
         "seconds_ratio": round(statistics.median(ratios), 4) if ratios else None,
         "ratios": [round(each, 4) for each in ratios],
@@ -225,6 +244,28 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
 def is_result(row: Mapping[str, Any]) -> bool:
     """Whether a row of a benchmark may be told as a result; `verdict_of` says why not."""
     return verdict_of(row).result
+
+
+def _with_page_tables(
+    runs: Sequence[Mapping[str, Any]], watched: Sequence[Mapping[str, Any]], budget_bytes: int
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Return the timed runs with what was seen beside their watched ones, and what is to be said.
+
+    A run without a watched one that moved the same bytes does not count.
+    """
+    of = {each["repetition"]: each for each in watched if counted(each)}
+    pairs = [(run, of[run["repetition"]]) for run in runs if run["repetition"] in of]
+    alike = [pair for pair in pairs if watched_alike(*pair, budget_bytes)]
+    said = []
+    if len(alike) < len(pairs):
+        said.append(
+            f"{len(pairs) - len(alike)} of {len(pairs)} runs moved other bytes than their watched "
+            "ones: neither counts"
+        )
+    seen = ("page_tables", "learning_most_bytes", "blind")
+    return [
+        {**run, **{name: other[name] for name in seen if name in other}} for run, other in alike
+    ], said
 
 
 def _checksums(run: Mapping[str, Any]) -> tuple[int, ...]:

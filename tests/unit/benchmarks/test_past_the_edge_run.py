@@ -105,17 +105,20 @@ def test_loop_that_nobody_sees_is_told_to_leak(tmp_path: Path) -> None:
     assert "of the budget lay beyond it" in told["ratios"][0]["reasons"][0]
 
 
-def test_sides_take_turns_and_each_repetition_has_its_twins() -> None:
+def test_sides_take_turns_and_each_repetition_is_watched_and_has_its_twins() -> None:
     ordered = runner.jobs([sides.RESIDENT, sides.DEFAULT], 2, [[4, 0], [5, 1]])
 
-    assert [(job.side.name, job.repetition, job.stop) for job in ordered] == [
-        ("resident", 0, None),
-        ("default", 0, None),
-        ("default", 0, [4, 0]),
-        ("resident", 1, None),
-        ("default", 1, None),
-        ("default", 1, [5, 1]),
+    assert [(job.side.name, job.repetition, job.stop, job.watched) for job in ordered] == [
+        ("resident", 0, None, False),
+        ("default", 0, None, False),
+        ("default", 0, None, True),
+        ("default", 0, [4, 0], False),
+        ("resident", 1, None, False),
+        ("default", 1, None, False),
+        ("default", 1, None, True),
+        ("default", 1, [5, 1], False),
     ]
+    assert len({job.key for job in ordered}) == len(ordered)
 
 
 def test_loop_goes_on_with_what_is_missing(
@@ -149,6 +152,7 @@ def test_only_a_repetition_that_was_cut_short_is_measured_anew() -> None:
     others = [
         {"side": "unseen", "repetition": 1},
         {"side": "lru", "repetition": 0, "moment": [4, 0]},
+        {"side": "lru", "repetition": 1, "watched": True},
     ]
 
     assert runner.in_turn([*whole, *cut, *others], wanted) == [*whole, *others]
@@ -173,6 +177,7 @@ def test_child_is_a_process_of_its_own() -> None:
         **{"side": "lru", "program": "cudf", "simulated": True, "stop": None, "moments": [[4, 2]]},
         **{"budget_bytes": BUDGET, "data_bytes": 96 * MIB, "pieces": 8, "rounds": 5},
         "sample_ms": 4,
+        "watched": False,
     }
 
     row = runner.in_process(REPOSITORY / "benchmarks/past_the_edge/run.py", request, 60)
@@ -246,7 +251,7 @@ def test_side_that_holds_more_than_the_budget_is_no_result(of_budget: float, res
     ]
 
     side = {"name": "held", "budgeted": True, "fault_driven": False}
-    told = verdicts.side_row(side, runs, twins, BUDGET)
+    told = verdicts.side_row(side, runs, [], twins, BUDGET)
 
     assert told["result"] is result
     by_judge = [told["beyond"][judge]["most_bytes"] for judge in ("stops", "page_tables")]
@@ -303,11 +308,14 @@ def on_device(monkeypatch: pytest.MonkeyPatch) -> type[OnDevice]:
     return OnDevice
 
 
-def asked_on_device(side: str, stop: list[int] | None = None) -> dict[str, Any]:
+def asked_on_device(
+    side: str, stop: list[int] | None = None, *, watched: bool = False
+) -> dict[str, Any]:
     return {
         **{"side": side, "program": "cudf", "simulated": False, "stop": stop, "moments": [[4, 1]]},
         **{"budget_bytes": BUDGET, "data_bytes": 96 * MIB, "pieces": 3, "rounds": 4},
         "sample_ms": 1,
+        "watched": watched,
     }
 
 
@@ -316,14 +324,22 @@ def test_run_on_a_gpu_installs_measures_and_gives_back(
     side: str, on_device: type[OnDevice]
 ) -> None:
     before = rmm.mr.get_per_device_resource(0)
-    row = loop.child(asked_on_device(side))
+    row = loop.child(asked_on_device(side, watched=True))
 
-    assert (row["beside_bytes"], row["beside_unknown"], row["blind"]) == (0, "", "")
     assert row["page_tables"]["live_peak_bytes"] in (None, 96 * MIB)
+    assert (row["beside_bytes"], row["beside_unknown"], row["blind"]) == (0, "", "")
     assert list(row["moved_at"]) == ["4.1"]
     assert rmm.mr.get_per_device_resource(0) is before
     # First a piece of a third, so that kernels are loaded.
     assert on_device.made == [(32 * MIB, 1, False), (96 * MIB, 3, side == "announced")]
+
+
+@pytest.mark.usefixtures("on_device")
+def test_nothing_looks_on_while_time_is_taken() -> None:
+    row = loop.child(asked_on_device("lru"))
+
+    assert row["page_tables"]["samples"] == 0
+    assert row["page_tables"]["live_peak_bytes"] is None
 
 
 def test_torch_warms_up_with_tensors_of_full_size(

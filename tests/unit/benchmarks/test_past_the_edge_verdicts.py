@@ -73,6 +73,7 @@ class Rows:
         self.runs = [
             a_run(name, number, each) for number in range(5) for name, each in seconds.items()
         ]
+        self.watched: list[dict[str, Any]] = []
         self.twins = [a_twin(name, number) for number in range(5) for name in list(seconds)[:2]]
 
     def of(self, kind: str, side: str = "default") -> list[dict[str, Any]]:
@@ -81,12 +82,20 @@ class Rows:
     def told(self) -> dict[str, Any]:
         pairs = [("default", "fault-driven"), ("default", "resident")]
         sides = [OURS, THEIRS, RESIDENT]
-        made = document.rows_of(sides, self.runs, self.twins, pairs, BUDGET)
+        made = document.rows_of(sides, self.runs, self.watched, self.twins, pairs, BUDGET)
         json.dumps(made)
         return dict(made)
 
     def ratio(self) -> dict[str, Any]:
         return dict(self.told()["ratios"][0])
+
+    def watch(self) -> None:
+        """Have a sampler beside other runs than the timed ones."""
+        unseen = {"most_bytes": None, "most_bytes_seen": None, "average_bytes": None}
+        for run in self.runs:
+            if run["side"] != "resident":
+                self.watched.append(copy.deepcopy(run) | {"watched": True})
+            run["page_tables"] = {**unseen, "live_peak_bytes": None}
 
 
 @pytest.fixture
@@ -230,6 +239,42 @@ def test_judge_that_could_not_look_leaves_no_result(rows: Rows) -> None:
         run["page_tables"] |= {"most_bytes": None, "average_bytes": None}
 
     assert rows.ratio()["reasons"] == ["default: the page tables told nothing"]
+
+
+def test_page_tables_are_looked_at_beside_another_run(rows: Rows) -> None:
+    rows.watch()
+    for run in rows.of("watched"):
+        run["rounds"] = [{**each, "seconds": 7.0} for each in run["rounds"]]
+
+    told = rows.told()
+
+    assert all(ratio["result"] for ratio in told["ratios"])
+    assert (told["ratios"][0]["seconds_ratio"], told["ratios"][0]["factor"]) == (0.5, 1.5)
+    assert [side["factor"] for side in told["sides"]] == [1.5, 1.5, None]
+    assert len(told["watched"]) == 10
+    rows.of("watched")[3]["page_tables"]["most_bytes"] = part(0.03)
+    assert "of the budget lay beyond it, by the page tables" in rows.ratio()["reasons"][0]
+
+
+def test_watched_run_that_moved_other_bytes_does_not_count_and_neither_does_the_timed_one(
+    rows: Rows,
+) -> None:
+    rows.watch()
+    rows.of("watched")[2]["moved_at"]["5.2"][1] //= 2
+
+    ratio = rows.ratio()
+
+    assert "default: 4 repetitions count, of at least 5" in ratio["reasons"]
+    assert ratio["said"][0] == (
+        "default: 1 of 5 runs moved other bytes than their watched ones: neither counts"
+    )
+
+
+def test_run_that_nobody_watched_does_not_count(rows: Rows) -> None:
+    rows.watch()
+    del rows.watched[0]
+
+    assert "default: 4 repetitions count, of at least 5" in rows.ratio()["reasons"]
 
 
 def test_judges_that_disagree_are_told(rows: Rows) -> None:
