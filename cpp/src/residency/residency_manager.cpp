@@ -180,8 +180,12 @@ void residency_manager::wake() noexcept
   if (!signal_.heard()) { return; }
   bool const ahead = settings_.ahead && settings_.fetch && ledger_.under_pressure();
   if (!room_.is_short() && !ahead) { return; }
-  ledger_view const view{ledger_.blocks()};
-  if (room_.is_short() || work_.is_to_look_ahead()) { signal_.call(); }
+  bool first = false;
+  {
+    ledger_view const view{ledger_.blocks()};
+    first = (room_.is_short() || work_.is_to_look_ahead()) && signal_.ask();
+  }
+  if (first) { signal_.look(); }  // it would find the lock taken, and sleep again
 }
 
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept

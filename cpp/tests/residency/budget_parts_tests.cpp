@@ -188,13 +188,13 @@ TEST_F(BudgetParts, LedgerHasWhoeverWantsABusyBlockWait)
     ledger.wait_until_free(theirs, {&wanted, 1});
     ended = true;
   }};
-  view.lock().unlock();
+  view.unlock();
   std::this_thread::yield();
   EXPECT_FALSE(ended);
-  view.lock().lock();
+  view.relock();
   view.each(at(2), [](block_record& block, memory_range) { block.busy = false; });
   ledger.tell_change();
-  view.lock().unlock();
+  view.unlock();
   other.join();
   EXPECT_TRUE(ended);
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <span>
 #include <utility>
 #include <vector>
@@ -121,10 +122,26 @@ struct viewed_block {
 class ledger_view {
  public:
   /** @brief Locks `ledger`, which must outlive this object. */
-  explicit ledger_view(residency_ledger& ledger) : ledger_{ledger}, lock_{ledger.mutex_} {}
+  explicit ledger_view(residency_ledger& ledger)
+    : ledger_{ledger}, lock_{ledger.mutex_, std::defer_lock}
+  {
+    relock();
+  }
 
-  /** @brief The lock, for condition variables, and to let go in between. */
+  /** @brief The lock, for condition variables. */
   [[nodiscard]] std::unique_lock<ranked_mutex<lock_rank::ledger>>& lock() noexcept { return lock_; }
+  /** @brief Lets go of the lock: from here on records may be anything else. */
+  void unlock() { lock_.unlock(); }
+  /** @brief Takes the lock again. */
+  void relock()
+  {
+    // Whoever has it needs it for a few microseconds: to sleep, and to be woken, takes longer.
+    for (int tries = 0; tries < tries_before_sleep; ++tries) {
+      if (lock_.try_lock()) { return; }
+      std::this_thread::yield();
+    }
+    lock_.lock();
+  }
 
   /** @brief Forgets the slab that begins at `address`; nothing if there is none. */
   void remove_slab(std::uintptr_t address) noexcept { ledger_.remove(address); }
@@ -201,6 +218,8 @@ class ledger_view {
       visit(slab.blocks[(window - base) / va_block_bytes], memory_range{first, last - first});
     }
   }
+
+  static constexpr int tries_before_sleep = 64;
 
   residency_ledger& ledger_;
   std::unique_lock<ranked_mutex<lock_rank::ledger>> lock_;

@@ -145,7 +145,7 @@ void arrivals::bring(arrival_request const& request)
     ++too_large_;
     too_large_bytes_        = std::max(too_large_bytes_, all_bytes);
     auto const budget_bytes = ledger.budget_bytes();  // it may change, once the lock is given up
-    view.lock().unlock();
+    view.unlock();
     bring_in_parts(request, budget_bytes);
     return;
   }
@@ -154,9 +154,9 @@ void arrivals::bring(arrival_request const& request)
     return;
   }
   // Whoever makes room does so alone: two with half of the room each would wait for each other.
-  view.lock().unlock();
+  view.unlock();
   room.lock();
-  view.lock().lock();
+  view.relock();
   if (request.why != arrival_reason::ahead) { with_.room.set_short(true); }
   bring_without_room(view, request);
 }
@@ -179,9 +179,9 @@ void arrivals::bring_claimed(ledger_view& view, claim_list& missing, arrival_req
   if (with_.settings.fetch) {
     with_.neighbors.count_traffic(missing);
     with_.offer.moving_begins();
-    view.lock().unlock();
+    view.unlock();
     came = issue(missing, request);
-    view.lock().lock();
+    view.relock();
     with_.offer.moving_ends();
   } else {
     with_.advice.end(view, missing);

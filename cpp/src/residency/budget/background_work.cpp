@@ -152,12 +152,16 @@ expected_use background_work::expected_next(ledger_view& view) const
   expected_use next;
   auto const now = with_.clock.now();
   for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
-    view.change(expected.range, now, [&](block_record& block, memory_range whole) {
+    bool changed = false;
+    view.each(expected.range, [&](block_record& block, memory_range whole) {
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.
       auto const expected_at = now + expected.ahead;
       auto const foreseen    = block.expected_use();
-      if (foreseen < now || foreseen > expected_at) { block.expect(expected_at); }
+      if (foreseen < now || foreseen > expected_at) {
+        block.expect(expected_at);
+        changed = true;
+      }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (block.used_on_host() || block.in_place) { return; }
       if (next.range.bytes == 0) {
@@ -167,6 +171,7 @@ expected_use background_work::expected_next(ledger_view& view) const
         next.range.bytes += whole.bytes;
       }
     });
+    if (changed) { view.change(expected.range, now, [](block_record&, memory_range) {}); }
     if (next.range.bytes > 0) { break; }
   }
   return next;
@@ -177,11 +182,10 @@ bool background_work::is_in_the_way(ledger_view& view, expected_use const& next)
 {
   auto const growth = with_.uses.growth();
   if (growth.bytes == 0 || next.ahead < growth.ahead) { return false; }
-  std::size_t live_bytes = next.range.bytes + growth.bytes;
-  view.each([&live_bytes](block_record const& block, memory_range whole) {
-    if (block.place == block_place::device && !block.dead()) { live_bytes += whole.bytes; }
-  });
-  return live_bytes > with_.ledger.budget_bytes();
+  auto const there_bytes = with_.ledger.staying_bytes();
+  auto const dead_bytes  = std::min(there_bytes, with_.room.droppable_bytes(view));
+  auto const live_bytes  = there_bytes - dead_bytes + growth.bytes;
+  return live_bytes + next.range.bytes > with_.ledger.budget_bytes();
 }
 
 /** @brief Nothing is to be fetched now; nor is anything before a part of what is looked ahead. */

@@ -88,9 +88,9 @@ void beside_advice::end(ledger_view& view, claim_list const& blocks) noexcept
 {
   auto const ours = [](claimed_block const& each) { return each.ours_to_end(); };
   if (std::none_of(blocks.begin(), blocks.end(), ours)) { return; }
-  view.lock().unlock();
+  view.unlock();
   end(blocks);
-  view.lock().lock();
+  view.relock();
 }
 
 }  // namespace rmm_uvm

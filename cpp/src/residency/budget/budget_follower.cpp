@@ -62,9 +62,9 @@ bool budget_follower::look(ledger_view& view)
   device_use use          = before;
   use.least_managed_bytes = least_managed_bytes();
   use.most_managed_bytes  = most_managed_bytes();
-  view.lock().unlock();
+  view.unlock();
   auto const told = read(before, use);
-  view.lock().lock();
+  view.relock();
   looking_ = false;
   with_.ledger.count_if_failed(told);
   if (!told.ok() || with_.ledger.ended()) { return false; }

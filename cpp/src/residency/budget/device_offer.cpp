@@ -62,7 +62,7 @@ void device_offer::await_others(ledger_view& view) noexcept
   }
   if (held_bytes >= kept_by_others_) { return; }  // they did not leave for the last request
   ++reclaims_;
-  view.lock().unlock();
+  view.unlock();
   auto const begun = std::chrono::steady_clock::now();
   auto waited      = std::chrono::steady_clock::duration::zero();
   while (settings_.lender->claimed_by_others(device_id) > idle_bytes && waited < longest_reclaim) {
@@ -70,7 +70,7 @@ void device_offer::await_others(ledger_view& view) noexcept
     waited = std::chrono::steady_clock::now() - begun;
   }
   auto const left_bytes = settings_.lender->claimed_by_others(device_id);
-  view.lock().lock();
+  view.relock();
   kept_by_others_ = left_bytes > idle_bytes ? left_bytes : any_length;
   reclaim_wait_ns_ += static_cast<std::uint64_t>(
     std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
@@ -106,10 +106,10 @@ void device_offer::tell_if_busy(ledger_view& view) noexcept
   neighbor_load load;
   status told;
   bool const asks = owner_.told;
-  view.lock().unlock();  // the first look loads NVML
+  view.unlock();  // the first look loads NVML
   if (asks) { told = driver_.read_neighbor_load(device_id, load); }
   bool const others_hold = settings_.lender->claimed_by_others(device_id) > 0;
-  view.lock().lock();
+  view.relock();
   ledger_.count_unread(told);
   if (told.code == status_code::not_supported) { owner_.told = false; }
   owner_.loads.at(owner_.count++ % owner_.loads.size()) =

@@ -109,13 +109,13 @@ bool giving_back::come_home(ledger_view& view,
                             std::vector<memory_range> const& ranges)
 {
   stream_handle stream = nullptr;
-  view.lock().unlock();
+  view.unlock();
   auto const asked = with_.driver.own_stream(own_stream_use::arrivals, stream);
   if (asked.ok()) {
     with_.coming.bring({ranges, {}, stream, arrival_reason::asked});
     static_cast<void>(with_.driver.synchronize(stream));
   }
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(asked);
   block_list came;
   for (auto const& range : ranges) {  // records may be others' by now: what is not there counts not
@@ -150,7 +150,7 @@ bool giving_back::go(ledger_view& view,
     each.record->discarded = each.record->discarded || drops;
   }
   with_.present.note_sent_away();
-  view.lock().unlock();
+  view.unlock();
   status result;
   if (drops) { result = with_.mover.discard(ranges, done); }
   // What has a copy on the host is there then; of what was dropped the advice ends.
@@ -159,7 +159,7 @@ bool giving_back::go(ledger_view& view,
     result = with_.mover.to_host_now(ranges);
   }
   auto const unmapped = with_.advice.unmap(mapped_ranges);
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(unmapped);
   with_.ledger.count_if_failed(result);
   set_busy(blocks, false);

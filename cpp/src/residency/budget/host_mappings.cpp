@@ -52,9 +52,9 @@ void host_mappings::map_rest(std::vector<memory_range>& wanted)
   auto const ranges = joined(view, mapping, any_length);
   mapped_.insert(mapped_.end(), ranges.begin(), ranges.end());
   set_busy(mapping, true);  // from here on nothing takes memory
-  view.lock().unlock();
+  view.unlock();
   auto const begun = with_.advice.map(ranges);
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(begun);
   set_busy(mapping, false);
   for (auto const& each : mapping) {
@@ -95,9 +95,9 @@ void host_mappings::end(ledger_view& view, use_tick until)
   make_distinct(ending);
   auto const ranges = joined(view, ending, any_length);
   set_busy(ending, true);
-  view.lock().unlock();
+  view.unlock();
   auto const ended = with_.advice.unmap(ranges);
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(ended);
   set_busy(ending, false);
   for (auto const& each : ending) {

@@ -70,10 +70,10 @@ void in_place_uses::change_mappings(ledger_view& view,
   auto const unmapped = joined(view, unmapping, any_length);
   set_busy(mapping, true);  // from here on nothing takes memory
   set_busy(unmapping, true);
-  view.lock().unlock();
+  view.unlock();
   auto const begun = with_.advice.map(mapped);
   auto const ended = with_.advice.unmap(unmapped);
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(begun);
   with_.ledger.count_if_failed(ended);
   set_busy(mapping, false);
@@ -123,7 +123,7 @@ work_outcome in_place_uses::copy_beside(ledger_view& view)
   auto const ranges = joined(view, cold, piece_bytes);
   auto const there  = with_.neighbors.where(cold.front().record->neighbor);
   set_busy(cold, true);
-  view.lock().unlock();
+  view.unlock();
   stream_handle evictions = nullptr;
   auto result             = with_.driver.own_stream(own_stream_use::evictions, evictions);
   for (auto const& range : ranges) {
@@ -138,7 +138,7 @@ work_outcome in_place_uses::copy_beside(ledger_view& view)
   if (!result.ok()) {  // some may have a copy: all of them have one place again
     static_cast<void>(with_.advice.leave_one_copy(ranges, there));
   }
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(result);
   set_busy(cold, false);
   for (auto const& each : cold) {

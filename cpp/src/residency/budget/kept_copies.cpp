@@ -79,10 +79,10 @@ void kept_copies::end_here(ledger_view& view, block_list& blocks)
   make_distinct(blocks);
   auto const ranges = joined(view, blocks, any_length);
   set_busy(blocks, true);  // from here on nothing takes memory
-  view.lock().unlock();
+  view.unlock();
   auto const here   = location::device(with_.driver.info().device_id);
   auto const result = with_.advice.leave_one_copy(ranges, here);
-  view.lock().lock();
+  view.relock();
   with_.ledger.count_if_failed(result);
   set_busy(blocks, false);
   for (auto const& each : blocks) {

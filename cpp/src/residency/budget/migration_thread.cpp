@@ -54,10 +54,10 @@ bool migration_thread::await_work(work_outcome before)
       signal_.wait(view.lock(), called_away);
     }
     if (!gate_.closed()) { break; }
-    view.lock().unlock();
+    view.unlock();
     gate_.leave();
     gate_.enter();
-    view.lock().lock();
+    view.relock();
   }
   if (stopping_) { return false; }
   signal_.take();

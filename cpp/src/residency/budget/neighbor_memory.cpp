@@ -57,9 +57,9 @@ neighbor_memory::neighbor_memory(uvm_driver& driver,
 std::optional<device_memory> neighbor_memory::ask(ledger_view& view, std::size_t number)
 {
   device_memory there{};
-  view.lock().unlock();
+  view.unlock();
   auto const asked = driver_.neighbor_memory(neighbors_[number].which.device_id, there);
-  view.lock().lock();
+  view.relock();
   if (!asked.ok()) {
     ledger_.count_failure(asked);
     return std::nullopt;
@@ -131,10 +131,10 @@ refuge neighbor_memory::refuge_for(ledger_view& view, block_list& blocks)
     if (there) {
       // What was given back is the owner's, and with what is free its reserve.
       auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
-      view.lock().unlock();  // a claim may wait for others who claim
+      view.unlock();  // a claim may wait for others who claim
       granted = settings_.lender->claim(
         state.which.device_id, wanted, there->free_bytes + kept, reserve_bytes);
-      view.lock().lock();
+      view.relock();
     }
     state.held_bytes -= wanted - granted;
     state.moving_bytes -= wanted - granted;
@@ -164,9 +164,9 @@ void neighbor_memory::look_who_is_busy(ledger_view& view) noexcept
     if (now - watch.looked >= loads_period) {
       watch.looked = now;
       neighbor_load load;
-      view.lock().unlock();  // the first look loads NVML
+      view.unlock();  // the first look loads NVML
       auto const told = driver_.read_neighbor_load(device_id, load);
-      view.lock().lock();
+      view.relock();
       // What computes leaves its links and memory to others: only the links count.
       ledger_.count_unread(told);
       auto const of_others = fraction_of_others(load, watch);
@@ -350,10 +350,10 @@ try {
       });
     }
     auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
-    view.lock().unlock();  // a claim may wait for others who claim
+    view.unlock();  // a claim may wait for others who claim
     granted = settings_.lender->claim(
       state.which.device_id, staged_bytes, there->free_bytes + kept, reserve_bytes);
-    view.lock().lock();
+    view.relock();
   }
   auto const asked_bytes = staged_bytes;
   while (staged_bytes > granted) {

@@ -242,9 +242,9 @@ void room_maker::make_room(ledger_view& view,
       shorten_lead();
       if (!drop(view, leaving.dead)) { return; }
     } else if (waits && (none_live || with_.marks.in_use(leaving.live))) {
-      view.lock().unlock();
+      view.unlock();
       static_cast<void>(with_.driver.synchronize(*stream));
-      view.lock().lock();
+      view.relock();
       waits = false;
     } else if (!none_live) {
       lengthen_lead();
@@ -283,9 +283,9 @@ bool room_maker::drop(ledger_view& view, block_list const& blocks)
     each.record->discarded = true;  // also where the call fails: some may have been by then
   }
   with_.ledger.begins_to_leave(bytes_of(blocks));
-  view.lock().unlock();
+  view.unlock();
   auto const result = with_.mover.discard(ranges, done);
-  view.lock().lock();
+  view.relock();
   settle(blocks, result, block_place::nowhere);
   if (result.ok()) { dropped_bytes_ += bytes_of(blocks); }
   return result.ok();
@@ -326,23 +326,23 @@ std::size_t room_maker::leave_uncopied(ledger_view& view, block_list const& bloc
   with_.ledger.begins_to_leave(bytes);
   with_.present.send_away(view);
   with_.offer.moving_begins();
-  view.lock().unlock();
+  view.unlock();
   stream_handle evictions  = nullptr;
   auto result              = with_.driver.own_stream(own_stream_use::evictions, evictions);
   auto const written       = with_.copies.written(ranges);
   auto const written_bytes = bytes_of(written);
   if (!written.empty()) {  // by somebody who does not say so, and may do so again
-    view.lock().lock();
+    view.relock();
     for (auto const& part : written) {
       view.each(part, [](block_record& block, memory_range) { block.note_use(false, false); });
     }
     with_.moved.ask_to_host(written_bytes);
-    view.lock().unlock();
+    view.unlock();
   }
   if (result.ok()) { result = with_.copies.leave_to_host(ranges); }
   bool const one_copy = result.ok();
   if (one_copy) { result = with_.mover.send(ranges, location::host(), evictions, false); }
-  view.lock().lock();
+  view.relock();
   with_.offer.moving_ends();
   for (auto const& each : blocks) {
     if (one_copy) { with_.copies.note_ended(*each.record, each.range); }
@@ -388,12 +388,12 @@ std::size_t room_maker::leave_copied(ledger_view& view, block_list blocks)
   with_.moved.ask_to_host(counted);                  // before the call: counters rise while it runs
   with_.present.send_away(view);
   with_.offer.moving_begins();
-  view.lock().unlock();
+  view.unlock();
   stream_handle evictions = nullptr;
   auto result             = with_.driver.own_stream(own_stream_use::evictions, evictions);
   bool const asked        = result.ok();
   if (asked) { result = with_.mover.send(ranges, where, evictions, advised); }
-  view.lock().lock();
+  view.relock();
   with_.offer.moving_ends();
   if (!result.ok()) {
     // Some may have left: as bytes that nobody asked for, they put everything in doubt. What went

@@ -30,10 +30,10 @@ class work_signal {
   /** @brief Calls the thread; nothing without one. */
   void call() noexcept
   {
-    if (!heard_) { return; }
-    called_ = true;
-    wanted_.notify_one();
+    if (ask()) { wanted_.notify_one(); }
   }
+  /** @brief Notes a call; whoever noted the first one has the thread `look`, without the lock. */
+  [[nodiscard]] bool ask() noexcept { return heard_ && !std::exchange(called_, true); }
   /** @brief Has whoever waits look whether there is another reason to go on; takes no lock. */
   void look() noexcept { wanted_.notify_all(); }
   /** @brief Whether there was a call that `take` has not seen. */
