@@ -14,6 +14,7 @@ from rmm_uvm.residency.streams import stream_handle
 __all__ = ["ColumnUses"]
 
 _Look = Callable[[Any, list[Use]], None]
+_spills: dict[type, bool] = {}  # whether buffers of a type are cuDF's that may be spilled
 _REMEMBERED = 4096  # objects made of columns, before those whose columns have gone are forgotten
 
 
@@ -46,21 +47,32 @@ class ColumnUses:
             list: self._each,
             tuple: self._each,
         }
+        self._streams: set[type] = set()  # that were among arguments
         for kind in (int, float, str, bytes, bool, type(None)):
             self._looks[kind] = None
 
     def of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Use], int]:
         """Return what a call uses, and the handle of the stream that it is told."""
         uses: list[Use] = []
+        looks = self._looks
         for thing in args:
-            self._look_at(thing, uses)
-        stream = kwargs.get("stream")
-        for thing in kwargs.values():
-            if thing is not stream:
-                self._look_at(thing, uses)
+            try:
+                look = looks[type(thing)]
+            except KeyError:
+                look = self._learn(type(thing))
+            if look is not None:
+                look(thing, uses)
+        stream = None
+        if kwargs:
+            stream = kwargs.get("stream")
+            for thing in kwargs.values():
+                if thing is not stream:
+                    self._look_at(thing, uses)
         if stream is None:
+            if not self._streams:
+                return uses, self._stream
             # It may be told by its place.
-            stream = next((each for each in args if hasattr(each, "__cuda_stream__")), None)
+            stream = next((each for each in args if type(each) in self._streams), None)
         return uses, self._stream if stream is None else stream_handle(stream)
 
     def remember(self, made: Any, args: Iterable[Any]) -> None:
@@ -98,6 +110,8 @@ class ColumnUses:
 
     def _learn(self, kind: type) -> _Look | None:
         """Find out, once for each type, how its objects are looked at."""
+        if hasattr(kind, "__cuda_stream__"):
+            self._streams.add(kind)
         look = next((known for each, known in self._looks.items() if issubclass(kind, each)), None)
         if look is None and hasattr(kind, "ptr") and hasattr(kind, "size"):
             look = self._whole_buffer
@@ -160,7 +174,11 @@ class ColumnUses:
 
 def _buffer(buffer: Any, first_byte: int, nbytes: int | None, uses: list[Use]) -> None:
     """Add a part of a buffer; None: all from `first_byte` on."""
-    if hasattr(buffer, "memory_info"):  # one that cuDF may spill: its ptr would bring it back
+    kind = type(buffer)
+    spills = _spills.get(kind)
+    if spills is None:
+        spills = _spills[kind] = hasattr(kind, "memory_info")
+    if spills:  # cuDF may spill it: its ptr would bring it back
         owner, size, where = buffer.memory_info()
         if where != "gpu":
             return
