@@ -23,6 +23,14 @@ namespace {
   return settings;
 }
 
+/** @brief Whether it is the default stream that all threads share; it is there for ever. */
+[[nodiscard]] bool is_default(stream_handle stream) noexcept
+{
+  constexpr std::uintptr_t legacy = 1;  // CU_STREAM_LEGACY
+  auto const handle               = reinterpret_cast<std::uintptr_t>(stream);
+  return handle == 0 || handle == legacy;
+}
+
 [[nodiscard]] look_ahead look_ahead_of(residency_settings const& settings) noexcept
 {
   if (!settings.ahead_adapts) { return look_ahead{settings.ahead_bytes}; }
@@ -298,7 +306,7 @@ void residency_manager::on_free(memory_range allocation,
                                 bool by_stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
-  bool fenced         = false;
+  use_learner::free_fence fence{false, by_stream && is_default(stream), uses_->unfenced_frees()};
   stream_handle frees = nullptr;
   status ordered;
   // Also where nothing is dropped: what is handed out anew need not be copied then.
@@ -307,15 +315,15 @@ try {
       driver_->capturing(stream) == capture_state::none) {
     ordered = driver_->own_stream(own_stream_use::frees, frees);
     if (ordered.ok()) { ordered = driver_->order(frees, stream); }
-    fenced = ordered.ok();
+    fence.fenced = ordered.ok();
   }
   {
     ledger_view view{ledger_.blocks()};
     ledger_.count_if_failed(ordered);
     copies_.end_here(view, {&allocation, 1});  // before the addresses are handed out again
-    uses_->forget(view, allocation, fenced);
+    uses_->forget(view, allocation, fence);
   }
-  if (fenced) { marks_.mark_frees(allocation.bytes, frees); }
+  if (fence.fenced) { marks_.mark_frees(allocation.bytes, frees); }
 } catch (...) {
   ledger_.count_no_memory("on_free");
 }

@@ -260,17 +260,54 @@ TEST_F(BudgetParts, LearnerKnowsWhatLivesInABlockAndWhenItWasUsedLast)
   EXPECT_EQ(record(1).touched, never_used);
   {
     ledger_view view{blocks_of};
-    uses.forget(view, half, true);
+    uses.forget(view, half, {true});
   }
   EXPECT_FALSE(record(0).dead());
   EXPECT_EQ(record(0).freed, 1U);
   {
     ledger_view view{blocks_of};
-    uses.forget(view, {half.end(), blocks(1) / 2}, false);
+    uses.forget(view, {half.end(), blocks(1) / 2}, {false});
   }
   EXPECT_TRUE(record(0).dead());
   EXPECT_TRUE(record(0).unfenced);  // never to be discarded
   EXPECT_EQ(told().unfenced_frees, 1U);
+}
+
+TEST_F(BudgetParts, FirstFenceInTheDefaultStreamIsOneForAllFreesThereBefore)
+{
+  struct earlier {
+    bool in_default;          // without a fence
+    std::size_t adopted;      // blocks that were there before the budget
+    std::uint64_t meanwhile;  // frees without a fence after the stream of frees began to wait
+    bool dropped;             // may be, after the fence
+  };
+  std::size_t next = 0;
+  for (auto const& is : {earlier{true, 0, 0, true},
+                         earlier{true, 0, 1, false},
+                         earlier{false, 0, 0, false},
+                         earlier{true, 1, 0, false}}) {
+    use_learner learner{eviction_policy::lru, clock, present, marks, watch, announced};
+    learner.adopt(is.adopted, 0);
+    auto const first = at(next, 1);
+    auto const other = at(next + 1, 1);
+    next += 2;
+    ledger_view view{blocks_of};
+    for (auto const& each : {first, other}) {
+      learner.hand_out(view, each);
+      learner.learn(view, {use_kind::allocate, each, each.address});
+    }
+    learner.forget(view, {first.address, first.bytes / 2}, {false, is.in_default});
+    memory_range const rest{first.address + first.bytes / 2, first.bytes / 2};
+    learner.forget(view, rest, {true, false, learner.unfenced_frees()});  // in another stream
+    auto const unfenced = [&] {
+      bool found = false;
+      view.each(first, [&](block_record const& block, memory_range) { found = block.unfenced; });
+      return found;
+    };
+    EXPECT_TRUE(unfenced());
+    learner.forget(view, other, {true, true, learner.unfenced_frees() - is.meanwhile});
+    EXPECT_EQ(unfenced(), !is.dropped);
+  }
 }
 
 TEST_F(BudgetParts, MoverWaitsForFreesOnlyWhereTheyMayBeUnderWay)

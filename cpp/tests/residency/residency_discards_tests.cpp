@@ -140,6 +140,67 @@ TEST_F(LoopWithTemporaries, TwinWithoutRanksHasThemLeaveForEachPiece)
   EXPECT_GT(dropped_bytes(), blocks(100));
 }
 
+/** @brief A pool that grows past the budget after something was freed: without a fence. */
+class FreesBeforePressure : public ResidencyManager {
+ protected:
+  void make_small()
+  {
+    slab.bytes = blocks(6);
+    make();
+  }
+  void grow() { ledger.add_slab({slab_address + blocks(6), blocks(26)}); }
+  /** @return the first that leaves for another block: of 0 and 1 that live, or 2 and 3 that do not */
+  [[nodiscard]] driver_call first_to_leave()
+  {
+    make_small();
+    allocate(0, 2);
+    allocate(2, 2);
+    free(2, 2);
+    allocate(4, 2);
+    grow();
+    allocate(6, 2);
+    touch(4, 4);
+    static_cast<void>(moves());
+    allocate(8, 1);
+    return moves().front();
+  }
+  /** @return what is dropped first: of 0 to 3, freed before the pool grew, or 4, freed after */
+  [[nodiscard]] driver_call first_dropped(stream_handle freed_in)
+  {
+    make_small();
+    manager->on_allocate(at(0, 4), nullptr);
+    manager->on_free(at(0, 4), freed_in);
+    grow();
+    manager->on_allocate(at(4, 4), nullptr);
+    manager->on_free(at(4, 1), nullptr);
+    touch(5, 3);
+    static_cast<void>(moves());
+    manager->on_allocate(at(8, 3), nullptr);
+    return moves().front();
+  }
+};
+
+TEST_F(FreesBeforePressure, RankedDeadBlockThatMayNotBeDroppedLeavesInItsTurn)
+{
+  rank_dead = true;
+  EXPECT_EQ(first_to_leave(), to_host(0, 1));
+}
+
+TEST_F(FreesBeforePressure, TwinWithoutRanksHasItLeaveFirst)
+{
+  EXPECT_EQ(first_to_leave(), to_host(2, 1));
+}
+
+TEST_F(FreesBeforePressure, AreFencedByTheFirstFenceInTheDefaultStream)
+{
+  EXPECT_EQ(first_dropped(nullptr), dropped(0, 1));
+}
+
+TEST_F(FreesBeforePressure, TwinOfAnotherStreamIsNot)
+{
+  EXPECT_EQ(first_dropped(stream), dropped(4, 1));
+}
+
 TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
 {
   make();

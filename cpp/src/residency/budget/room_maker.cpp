@@ -165,7 +165,7 @@ void room_maker::choose_live(leaving_search& search,
   std::size_t together = 0;
   search.highest_first(
     [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      auto const key       = dropping && bounds.any_undroppable
+      auto const key       = dropping && !ranking && bounds.any_undroppable
                                ? ~std::uint64_t{0}
                                : most_leaving_key(policy, bounds, now, foreseen);
       auto const most_live = weights.of(key, bounds.chunks, bounds.any_only_read, false);
@@ -176,8 +176,9 @@ void room_maker::choose_live(leaving_search& search,
       bool const droppable = dropping && block.dead() && !block.unfenced;
       if (!block.movable() || (droppable && !has_turn(block, who))) { return std::nullopt; }
       if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
-      // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
-      bool const needless = dropping && block.dead() && !droppable;
+      // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does. Where
+      // dead blocks are ranked it takes its turn, too: soon handed out again, it would come back.
+      bool const needless = dropping && !ranking && block.dead() && !droppable;
       auto key = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
       if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
         if (who == candidates::unused_now) { return std::nullopt; }

@@ -36,6 +36,7 @@ void use_learner::adopt(std::size_t blocks, std::size_t bytes) noexcept
 {
   untold_ += blocks;
   live_bytes_ += bytes;
+  unfenced_elsewhere_ = unfenced_elsewhere_ || blocks > 0;
 }
 
 /**
@@ -78,11 +79,16 @@ void use_learner::keep_untold(ledger_view& view, memory_range allocation, bool f
   });
 }
 
-void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced)
+void use_learner::forget(ledger_view& view, memory_range allocation, free_fence fence)
 {
-  fenced            = fenced && !ended_;  // the next budget's fences are others
+  bool const fenced = fence.fenced && !ended_;  // the next budget's fences are others
   auto const number = fenced ? marks_.count_free() : 0;
-  if (!fenced) { ++unfenced_frees_; }
+  if (!fenced) {
+    ++unfenced_frees_;
+    (fence.in_default ? unfenced_there_ : unfenced_elsewhere_) = true;
+  } else if (unfenced_there_ && fence.in_default && fence.unfenced == unfenced_frees_) {
+    fence_earlier(view, number);
+  }
   forget_live(allocation.bytes);
   if (untold_ != 0) { keep_untold(view, allocation, fenced); }
   view.change(allocation, clock_.now(), [&](block_record& block, memory_range whole) {
@@ -106,6 +112,19 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   }
   postponed_.tell(*predictor_);
   predictor_->forget(allocation.address);
+}
+
+/** @brief A fence in the default stream is one for all that was freed there before. */
+void use_learner::fence_earlier(ledger_view& view, std::uint64_t number) noexcept
+{
+  unfenced_there_ = false;
+  if (unfenced_elsewhere_) { return; }
+  view.each([number](block_record& block, memory_range) {
+    if (!block.unfenced) { return; }
+    block.unfenced = false;
+    block.freed    = number;
+  });
+  view.forget_bounds();
 }
 
 /** @brief An allocation left shared blocks: they are needed when the others are. */

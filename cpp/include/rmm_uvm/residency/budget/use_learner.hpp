@@ -13,6 +13,7 @@
 #include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,13 @@ namespace rmm_uvm {
  */
 class use_learner {
  public:
+  /** @brief What the stream of frees waits for before what is given back may be dropped. */
+  struct free_fence {
+    bool fenced{false};        ///< for the work that uses it
+    bool in_default{false};    ///< and for all work before that in the default stream of all threads
+    std::uint64_t unfenced{0}; ///< frees without a fence (`unfenced_frees`) before it began to wait
+  };
+
   use_learner(eviction_policy policy,
               use_clock& clock,
               presence& present,
@@ -46,9 +54,13 @@ class use_learner {
   void hand_out(ledger_view& view, memory_range range);
   /**
    * @brief Memory is given back.
-   * @param fenced the stream of frees waits for the work that uses it
+   *
+   * Where all frees without a fence were in the default stream, which nobody ends, the first fence
+   * there is one for all of them: a budget fences none until something has to leave.
    */
-  void forget(ledger_view& view, memory_range allocation, bool fenced);
+  void forget(ledger_view& view, memory_range allocation, free_fence fence);
+  /** @brief Frees without a fence so far; takes no lock. */
+  [[nodiscard]] std::uint64_t unfenced_frees() const noexcept { return unfenced_frees_; }
   /** @brief A block goes with its slab, whatever lives in it. @param whole its addresses */
   void forget_block(block_record const& block, memory_range whole) noexcept;
   /** @brief So many blocks were there before the budget, and are untold; of so many bytes. */
@@ -103,6 +115,7 @@ class use_learner {
   void forget_shared(ledger_view& view, memory_range allocation) noexcept;
   void turn_back_clock(ledger_view& view) noexcept;
   void forget_live(std::size_t bytes) noexcept;
+  void fence_earlier(ledger_view& view, std::uint64_t number) noexcept;
   void hand_out_untold(ledger_view& view, memory_range range);
   void keep_untold(ledger_view& view, memory_range allocation, bool fenced);
 
@@ -120,7 +133,9 @@ class use_learner {
   std::uint64_t learnt_bytes_{0};
   std::size_t untold_{0};  // blocks that may be: while there are none, nobody looks for them
   bool ended_{false};
-  std::uint64_t unfenced_frees_{0};
+  std::atomic<std::uint64_t> unfenced_frees_{0};  // counted under the lock
+  bool unfenced_there_{false};      // frees without a fence in the default stream are not fenced since
+  bool unfenced_elsewhere_{false};  // some were in other streams, or nobody knows where
 };
 
 }  // namespace rmm_uvm
