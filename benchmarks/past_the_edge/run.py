@@ -232,9 +232,7 @@ def main(given: list[str] | None = None) -> int:
         )
 
     # On a simulated device a look takes no time: each run has its own.
-    wanted = runner.jobs(
-        sides, asked.repetitions, settings["moments"], watched=not asked.simulated
-    )
+    wanted = runner.jobs(sides, asked.repetitions, settings["moments"], watched=not asked.simulated)
     rows = runner.in_turn(kept, wanted)
     for row in runner.run_all(wanted, run, rows, asked.time_limit):
         print(_line(row), flush=True)

@@ -72,9 +72,7 @@ def _same_bytes(moved: Sequence[int], other: Sequence[int], budget_bytes: int) -
     )
 
 
-def watched_alike(
-    run: Mapping[str, Any], watched: Mapping[str, Any], budget_bytes: int
-) -> bool:
+def watched_alike(run: Mapping[str, Any], watched: Mapping[str, Any], budget_bytes: int) -> bool:
     """Whether a run moved the same bytes as the watched one, up to each moment."""
     return run.get("moved_at", {}).keys() == watched.get("moved_at", {}).keys() and all(
         _same_bytes(moved, watched["moved_at"][moment], budget_bytes)

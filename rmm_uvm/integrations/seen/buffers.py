@@ -1,15 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers of RMM and arrays of RAFT whose interface somebody asks for: to use them."""
+"""Buffers of RMM and arrays of RAFT whose interface somebody asks for: to use them.
+
+cuDF asks for it as well, of each buffer that libcudf returns, to wrap it: nothing uses it then, and
+nothing writes it. What uses it later is announced by itself.
+"""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from rmm_uvm._lib.residency import ManagedResidency
-from rmm_uvm.integrations.seen.announcer import Announcer, Use
+from rmm_uvm.integrations.seen.announcer import Announcer, Use, stands_in
 from rmm_uvm.integrations.seen.seam import Seam
 from rmm_uvm.integrations.wiring import Wiring
 from rmm_uvm.residency.memory_of import buffer_region, interface_regions
@@ -19,6 +25,7 @@ __all__ = ["HandedBuffers", "wire_buffers"]
 _RMM = "rmm.pylibrmm.device_buffer"
 _RAFT = "pylibraft.common.device_ndarray"
 _NAME = "__cuda_array_interface__"
+_WRAPPERS = {"cudf", "cudf_polars", "dask_cudf", "pylibcudf"}
 
 
 def wire_buffers(residencies: Sequence[ManagedResidency]) -> Wiring:
@@ -46,7 +53,14 @@ class HandedBuffers(Seam):
 
     def _attach_to_rmm(self) -> None:
         buffer = sys.modules[_RMM].DeviceBuffer
-        self._replace(buffer, vars(buffer)[_NAME].__get__, _of_buffer)
+        theirs = vars(buffer)[_NAME].__get__
+        announced = self.announcer.before(f"DeviceBuffer.{_NAME}", theirs, _of_buffer)
+
+        @functools.wraps(announced)
+        def handed_out(this: Any) -> Any:
+            return (theirs if _only_wraps(sys._getframe(1)) else announced)(this)
+
+        self._put_in(buffer, handed_out)
 
     def _attach_to_raft(self) -> None:
         array = sys.modules[_RAFT].device_ndarray
@@ -56,16 +70,19 @@ class HandedBuffers(Seam):
             regions = interface_regions(interface(args[0]))
             return [(*region, region.address) for region in regions], 0
 
-        self._replace(array, interface, of_array)
+        self._put_in(array, self.announcer.before(f"device_ndarray.{_NAME}", interface, of_array))
 
-    def _replace(
-        self,
-        kind: type,
-        interface: Callable[..., Any],
-        uses_of: Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[Use], int]],
-    ) -> None:
-        ours = self.announcer.before(f"{kind.__name__}.{_NAME}", interface, uses_of)
+    def _put_in(self, kind: type, ours: Callable[[Any], Any]) -> None:
         self.announcer.replace(kind, _NAME, property(ours), kind.__name__)
+
+
+def _only_wraps(caller: FrameType) -> bool:
+    """Whether an interface is asked for by cuDF, or within a call of libcudf."""
+    # pylibcudf is compiled: its caller is the one that is seen.
+    return (
+        stands_in(caller.f_code)
+        or caller.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS
+    )
 
 
 def _of_buffer(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[list[Use], int]:

@@ -14,7 +14,6 @@ from rmm_uvm.residency.streams import stream_handle
 __all__ = ["ColumnUses"]
 
 _Look = Callable[[Any, list[Use]], None]
-_spills: dict[type, bool] = {}  # whether buffers of a type are cuDF's that may be spilled
 _REMEMBERED = 4096  # objects made of columns, before those whose columns have gone are forgotten
 
 
@@ -47,6 +46,7 @@ class ColumnUses:
             list: self._each,
             tuple: self._each,
         }
+        self._spills: dict[type, bool] = {}  # whether a type of buffers is one that cuDF may spill
         self._streams: set[type] = set()  # that were among arguments
         for kind in (int, float, str, bytes, bool, type(None)):
             self._looks[kind] = None
@@ -145,10 +145,10 @@ class ColumnUses:
             width, kind = self._layout(data_type)
         data = column.data()
         if data is not None:
-            _buffer(data, first * width, count * width if width else None, uses)
+            self._buffer(data, first * width, count * width if width else None, uses)
         mask = column.null_mask()
         if mask is not None:
-            _buffer(mask, first // 8, (first % 8 + count + 7) // 8, uses)
+            self._buffer(mask, first // 8, (first % 8 + count + 7) // 8, uses)
         children = column.children()
         if not children:
             return
@@ -169,28 +169,27 @@ class ColumnUses:
         return layout
 
     def _whole_buffer(self, buffer: Any, uses: list[Use]) -> None:
-        _buffer(buffer, 0, None, uses)
+        self._buffer(buffer, 0, None, uses)
 
-
-def _buffer(buffer: Any, first_byte: int, nbytes: int | None, uses: list[Use]) -> None:
-    """Add a part of a buffer; None: all from `first_byte` on."""
-    kind = type(buffer)
-    spills = _spills.get(kind)
-    if spills is None:
-        spills = _spills[kind] = hasattr(kind, "memory_info")
-    if spills:  # cuDF may spill it: its ptr would bring it back
-        owner, size, where = buffer.memory_info()
-        if where != "gpu":
-            return
-        address = owner
-    elif (offset := getattr(buffer, "_offset", None)) is not None:
-        # One of cuDF's; not its own ptr: for one that is written, that copies what is shared.
-        owner, size = buffer.owner.ptr, buffer.size
-        address = owner + offset
-    else:
-        owner = address = buffer.ptr
-        size = buffer.size
-    rest = size - first_byte
-    used = rest if nbytes is None or nbytes > rest else nbytes
-    if used > 0:
-        uses.append((address + first_byte, used, owner))
+    def _buffer(self, buffer: Any, first_byte: int, nbytes: int | None, uses: list[Use]) -> None:
+        """Add a part of a buffer; None: all from `first_byte` on."""
+        kind = type(buffer)
+        spills = self._spills.get(kind)
+        if spills is None:
+            spills = self._spills[kind] = hasattr(kind, "memory_info")
+        if spills:  # cuDF may spill it: its ptr would bring it back
+            owner, size, where = buffer.memory_info()
+            if where != "gpu":
+                return
+            address = owner
+        elif (offset := getattr(buffer, "_offset", None)) is not None:
+            # One of cuDF's; not its own ptr: for one that is written, that copies what is shared.
+            owner, size = buffer.owner.ptr, buffer.size
+            address = owner + offset
+        else:
+            owner = address = buffer.ptr
+            size = buffer.size
+        rest = size - first_byte
+        used = rest if nbytes is None or nbytes > rest else nbytes
+        if used > 0:
+            uses.append((address + first_byte, used, owner))

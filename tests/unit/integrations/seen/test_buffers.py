@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
+import pytest
 import rmm
 
 import rmm_uvm
+from rmm_uvm.integrations.seen.announcer import Announcer
 from rmm_uvm.integrations.seen.buffers import HandedBuffers, wire_buffers
 
 MIB = 1 << 20
@@ -29,6 +32,30 @@ def test_a_buffer_that_is_handed_out_is_announced(
     wiring.undo()
     assert full[0].__cuda_array_interface__ == theirs
     assert announced() == 0
+
+
+def test_a_buffer_that_cudf_wraps_is_not_used(residency: Any, full: Any, announced: Any) -> None:
+    wiring = wire_buffers([residency])
+    if not wiring.active:
+        pytest.skip(wiring.reason)
+
+    def wrap(buffer: rmm.DeviceBuffer) -> Any:
+        return buffer.__cuda_array_interface__
+
+    def asks_within(module: str) -> Any:
+        names: dict[str, Any] = {"__name__": module}
+        exec("def wrap(buffer): return buffer.__cuda_array_interface__", names)
+        return names["wrap"]
+
+    compiled = operator.attrgetter("__cuda_array_interface__")  # no frame of its own, as pylibcudf
+    in_a_call = Announcer("cuDF", [residency]).before("call", compiled, lambda *_: ([], 0))
+    for asks in (in_a_call, asks_within("cudf.core.buffer"), asks_within("pylibcudf.column")):
+        assert asks(full[0])["data"][0] == full[0].ptr
+        assert announced() == 0
+    for asks in (wrap, asks_within("cudfx"), compiled):
+        asks(full[0])
+        assert announced() == 6
+    wiring.undo()
 
 
 def test_an_array_of_raft_is_announced(

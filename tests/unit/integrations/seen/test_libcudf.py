@@ -290,8 +290,12 @@ def test_buffers_of_other_memory_and_spilled_ones_are_passed_over(
 ) -> None:
     held = fill(mr)
     foreign = types.SimpleNamespace(ptr=4096, size=MIB)
-    spilled = types.SimpleNamespace(memory_info=lambda: (held[0], 5, "cpu"))
-    plc.copying.gather(Column(foreign, MIB // 8, mask=spilled), None)
+
+    class Spilled:
+        def memory_info(self) -> tuple[int, int, str]:
+            return held[0], 5, "cpu"
+
+    plc.copying.gather(Column(foreign, MIB // 8, mask=Spilled()), None)
     assert wanted() == 0
 
 

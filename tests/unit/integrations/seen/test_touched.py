@@ -239,14 +239,14 @@ def test_part_of_a_column_that_is_not_announced_is_caught(
 ) -> None:
     frames = Frames(memory)
     buffer = PARTS[part](frames)
-    announce = seen_columns._buffer
+    announce = seen_columns.ColumnUses._buffer
 
-    def without_part(given: Any, *more: Any) -> None:
+    def without_part(uses: Any, given: Any, *more: Any) -> None:
         if given is not buffer:
-            announce(given, *more)
+            announce(uses, given, *more)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(seen_columns, "_buffer", without_part)
+        patched.setattr(seen_columns.ColumnUses, "_buffer", without_part)
         use(plc, frames)
     assert caught(memory)
 
