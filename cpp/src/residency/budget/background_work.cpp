@@ -14,6 +14,9 @@ constexpr std::chrono::microseconds marks_period{200};
 /** @brief How often the thread looks whether something came unseen: 9 MB by faults. */
 constexpr std::chrono::microseconds arrivals_period{1000};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
+/** What comes ahead comes in so many pieces together, if that is a small part of it: by two threads. */
+constexpr std::size_t pieces_ahead     = 4;
+constexpr std::size_t part_that_comes = 8;
 /**
  * Of what is looked ahead, used or allocated between two looks for what to fetch. A look goes
  * through the uses of the repetition under the lock that allocations need.
@@ -146,9 +149,12 @@ void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event co
   with_.ahead.used(used_bytes, late_bytes);
 }
 
-/** @brief The next blocks that are expected and away, one piece; no bytes: none. */
+/** @brief The next blocks that are expected and away, as many as come together; no bytes: none. */
 expected_use background_work::expected_next(ledger_view& view) const
 {
+  auto const piece_bytes = with_.settings.piece_bytes;
+  auto const most_bytes  = std::clamp(
+    with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
   expected_use next;
   auto const now = with_.clock.now();
   for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
@@ -167,7 +173,7 @@ expected_use background_work::expected_next(ledger_view& view) const
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};
       } else if (next.range.end() == whole.address &&
-                 next.range.bytes + whole.bytes <= with_.settings.piece_bytes) {
+                 next.range.bytes + whole.bytes <= most_bytes) {
         next.range.bytes += whole.bytes;
       }
     });
