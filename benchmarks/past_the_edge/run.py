@@ -11,9 +11,11 @@ nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls),
 (`rmm_uvm.touch` before each step), `not-ahead` and `announced-not-ahead` (what is expected next is
 fetched when it is used), `dead-first` (as `not-ahead`, and dead blocks leave before live ones),
 `fault-driven`, and `fault-driven-prefetched` (the same with RMM's adaptor, which prefetches what is
-allocated). Programs of torch allocate through RMM, and are announced by `rmm_uvm.torch.announced`.
-With `lazy` and `copies` torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The
-rules are in benchmarks/README.md.
+allocated). `by-hand` and `by-hand-buffered` keep the frames of `cudf` in pinned host memory, in
+place of a budget, and copy each in before it is used, or while the one before is. Programs of torch
+allocate through RMM, and are announced by `rmm_uvm.torch.announced`. With `lazy` and `copies`
+torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The rules are in
+benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
@@ -84,7 +86,8 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
     _forget_cached()
     free_bytes = driver.memory()[0]
     of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)
-    program = kind(data_bytes, pieces, announced=side.announced)
+    by_hand = {"by_hand": side.by_hand} if side.by_hand else {}
+    program = kind(data_bytes, pieces, announced=side.announced, **by_hand)
 
     def beside() -> tuple[int | None, str]:
         nonlocal of_side
@@ -188,6 +191,8 @@ def main(given: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in SIDES]:
         raise SystemExit(f"--sides {','.join(unknown)}: there are {', '.join(SIDES)}")
     sides = [SIDES[name] for name in names]
+    if any(side.by_hand for side in sides) and (asked.program != "cudf" or asked.simulated):
+        raise SystemExit(f"--program {asked.program} is not written by hand: cudf is, on a GPU")
     if asked.program not in TORCH and any(side.torch for side in sides):
         raise SystemExit(f"--program {asked.program} is none of torch's: {', '.join(TORCH)} are")
     budget_bytes = parse_bytes(asked.budget, name="--budget")
@@ -256,9 +261,14 @@ def _write(
     ours = [one for one in names if one not in ("resident", *baselines)]
     pairs = [(one, other) for one in ours for other in baselines]
     pairs += [(one, "resident") for one in names if one != "resident"]
+    timed, watched, twins = (
+        [row for row in rows if runner.key_of(row)[2] == kind] for kind in runner.KINDS
+    )
     told = document.rows_of(
         [SIDES[name].as_row() for name in names],
-        *([row for row in rows if runner.key_of(row)[2] == kind] for kind in runner.KINDS),
+        timed,
+        watched,
+        twins,
         pairs,
         settings["budget_bytes"],
     )

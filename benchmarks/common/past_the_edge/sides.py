@@ -42,6 +42,9 @@ class Side:
         what counts is the average over time.
     prefetched : bool
         Whether RMM's adaptor prefetches each allocation when it is handed out.
+    by_hand : {"", "pinned", "buffered"}
+        How the program itself keeps its data on the host, and copies them in; its memory is a pool
+        of cudaMalloc of the budget's size.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Side:
     torch: Literal["", "migrate", "copy"] = ""
     fault_driven: bool = False
     prefetched: bool = False
+    by_hand: Literal["", "pinned", "buffered"] = ""
 
     @property
     def budgeted(self) -> bool:
@@ -90,8 +94,13 @@ FAULT_DRIVEN = Side(
 )
 # On a GPU the kernel driver's own prefetching is in both: pages come by its faults.
 FAULT_DRIVEN_PREFETCHED = replace(FAULT_DRIVEN, name="fault-driven-prefetched", prefetched=True)
-BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED)
-"""What stands for the kernel driver on a card of the budget's size: the faster one counts."""
+BY_HAND = Side("by-hand", None, by_hand="pinned")
+BY_HAND_BUFFERED = Side("by-hand-buffered", None, by_hand="buffered")
+BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED, BY_HAND, BY_HAND_BUFFERED)
+"""
+What else there is at the same device memory: what stands for the kernel driver on a card of the
+budget's size, of which the faster one counts, and what is written by hand.
+"""
 SIDES = {
     side.name: side
     for side in (
@@ -120,7 +129,8 @@ def open_memory(
     device = driver.info.device_id
     if side.budget is None:
         previous = rmm.mr.get_per_device_resource(device)
-        pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), most_bytes)
+        own = (budget_bytes, budget_bytes) if side.by_hand else (most_bytes, None)
+        pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), *own)
         memory = Memory(driver, pool, managed=False)
         wire("cupy")
         rmm.mr.set_per_device_resource(device, memory.mr)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.past_the_edge.programs.announcing import announcing
+from benchmarks.past_the_edge.programs.by_hand import FramesByHand
 
 KEYS = 1_000_000
 PRIME = 2_147_483_647
@@ -41,6 +42,8 @@ class Frames:
         Frames.
     announced : bool
         Call `rmm_uvm.touch` with a frame before its step.
+    by_hand : {"", "pinned", "buffered"}
+        Keep the frames on the host, and copy each in as `FramesByHand` does.
     """
 
     COLUMNS = 4
@@ -48,9 +51,12 @@ class Frames:
     SIDES = ("resident", "default", "lru", "unseen", "fault-driven", "fault-driven-prefetched")
     PIECES = 24
 
-    def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
+    def __init__(
+        self, data_bytes: int, pieces: int, *, announced: bool = False, by_hand: Any = ""
+    ) -> None:
         import cudf
 
+        self._host = FramesByHand(by_hand) if by_hand else None
         self._cudf, self._announce = cudf, announcing(announced)
         self._rows = data_bytes // pieces // self.COLUMNS // 8
         self._pieces, self.operations = pieces, pieces * self.STEPS
@@ -60,13 +66,18 @@ class Frames:
 
     def make(self) -> None:
         self._dimension = dimension(self._cudf, self._rows)
-        self._frames = [self._frame(number) for number in range(self._pieces)]
+        if self._host is None:
+            self._frames = [self._frame(number) for number in range(self._pieces)]
+            return
+        for number in range(self._pieces):
+            self._host.keep(self._frame(number))
 
     def operation(self, number: int) -> int:
         piece, step = divmod(number, self.STEPS)
         if step == 0:
-            self._announce(self._frames[piece])
-            self._now = self._frames[piece].merge(self._dimension, on="key", how="inner")
+            frame = self._frames[piece] if self._host is None else self._host.bring(piece)
+            self._announce(frame)
+            self._now = frame.merge(self._dimension, on="key", how="inner")
         elif step == 1:
             how = {"value": "sum", "number": "max", "worth": "sum"}
             self._now = self._now.groupby("group", as_index=False).agg(how)
@@ -81,6 +92,8 @@ class Frames:
 
     def drop(self) -> None:
         self._frames, self._dimension, self._now = [], None, None
+        if self._host is not None:
+            self._host.drop()
 
     def _frame(self, number: int) -> Any:
         rows, cudf = self._rows, self._cudf

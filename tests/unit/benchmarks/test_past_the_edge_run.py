@@ -36,7 +36,7 @@ verdicts = script("benchmarks", "common/past_the_edge/verdicts")
 
 MIB = 1 << 20
 BUDGET = 64 * MIB
-BASELINES = [side.name for side in sides.BASELINES]
+BASELINES = [side.name for side in sides.BASELINES if side.budgeted]
 SMALL = ("--simulated", "--budget", "64MiB", "--pieces", "8")
 
 
@@ -388,6 +388,69 @@ def test_frames_give_the_same_sums_in_every_round(monkeypatch: pytest.MonkeyPatc
     other = programs.PROGRAMS["cudf"](24 * 32 * 1001, 24)
     other.make()
     assert whole_round(other) != whole_round(program)
+
+
+class OnTheCard(numpy.ndarray):  # type: ignore[type-arg]
+    """As CuPy's arrays are filled."""
+
+    def set(self, values: Any) -> None:
+        self[:] = values
+
+
+class Stream:
+    """Of CuPy, which notes what is waited for."""
+
+    waits: ClassVar[list[str]] = []
+
+    def __init__(self, name: str = "beside", **_: Any) -> None:
+        self._name = name
+
+    def record(self) -> str:
+        return self._name
+
+    def wait_event(self, event: str) -> None:
+        self.waits.append(f"{self._name} for {event}")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("way", ["pinned", "buffered"])
+def test_frames_by_hand_give_the_same_sums(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asnumpy(array: Any, out: Any) -> None:
+        out[:] = array
+
+    cuda = types.SimpleNamespace(
+        set_allocator=lambda _: None,
+        alloc_pinned_memory=bytearray,
+        Stream=Stream,
+        get_current_stream=lambda: Stream("here"),
+    )
+    empty = lambda size, dtype: numpy.empty(size, dtype).view(OnTheCard)  # noqa: E731
+    cupy = types.SimpleNamespace(cuda=cuda, asnumpy=asnumpy, empty=empty)
+    monkeypatch.setattr(Stream, "waits", [])
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    allocators = types.SimpleNamespace(rmm_cupy_allocator=None)
+    monkeypatch.setitem(sys.modules, "rmm.allocators.cupy", allocators)
+    kind = programs.PROGRAMS["cudf"]
+    plain, by_hand = kind(4 * 32 * 1000, 4), kind(4 * 32 * 1000, 4, by_hand=way)
+    for program in (plain, by_hand):
+        program.make()
+
+    assert whole_round(by_hand) == whole_round(by_hand) == whole_round(plain)
+    waits = ["here for beside", "beside for here"] * 8
+    assert Stream.waits == (waits if way == "buffered" else [])
+    by_hand.drop()
+
+
+def test_by_hand_is_of_one_program_on_a_gpu(tmp_path: Path) -> None:
+    for more in (["--program", "cupy"], ["--simulated"]):
+        with pytest.raises(SystemExit, match="is not written by hand: cudf is, on a GPU"):
+            loop.main(["--sides", "default,by-hand", "--json", f"{tmp_path}/a", *more])
 
 
 def test_arrays_are_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
