@@ -127,4 +127,48 @@ TEST_F(ResidencyManager, PendingWorkEvictsToTheLowWatermarkOnlyAfterAShortage)
 }
 
 }  // namespace
+/** @brief A program goes round twice as many parts as fit; each is one allocation. */
+class LongLookAhead : public ResidencyManager {
+ protected:
+  /** @return the most that is fetched ahead at a time */
+  [[nodiscard]] std::size_t most_together(std::size_t fits_blocks)
+  {
+    budget       = blocks(fits_blocks);
+    slab.bytes   = blocks(2 * fits_blocks + 64);
+    ahead_adapts = false;  // an eighth of the budget
+    make(eviction_policy::repeat);
+    auto const part     = fits_blocks / 4;
+    std::uint64_t most  = 0;
+    std::uint64_t ahead = 0;
+    auto const round    = [&](auto const& use) {
+      for (std::size_t first = 0; first < 2 * fits_blocks; first += part) {
+        use(first);
+        for (bool again = true; again;) {
+          again          = manager->run_pending_piece();
+          auto const now = manager->statistics().fetched_ahead_bytes;
+          most           = std::max(most, now - ahead);
+          ahead          = now;
+        }
+      }
+    };
+    round([&](std::size_t first) { allocate(first, part); });
+    for (int number = 0; number < 6; ++number) {
+      round([&](std::size_t first) { touch(first, part); });
+    }
+    return most;
+  }
+};
+
+TEST_F(LongLookAhead, HasFourPiecesComeTogether)
+{
+  auto const together = most_together(1024);
+  EXPECT_EQ(together, 4 * manager->settings().piece_bytes);
+}
+
+TEST_F(LongLookAhead, ShortOneHasOnePieceCome)
+{
+  auto const together = most_together(32);
+  EXPECT_EQ(together, manager->settings().piece_bytes);
+}
+
 }  // namespace rmm_uvm

@@ -149,7 +149,8 @@ class FreesBeforePressure : public ResidencyManager {
     make();
   }
   void grow() { ledger.add_slab({slab_address + blocks(6), blocks(26)}); }
-  /** @return the first that leaves for another block: of 0 and 1 that live, or 2 and 3 that do not */
+  /** @return the first that leaves for another block: of 0 and 1 that live, or 2 and 3 that do not
+   */
   [[nodiscard]] driver_call first_to_leave()
   {
     make_small();

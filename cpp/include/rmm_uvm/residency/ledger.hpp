@@ -14,8 +14,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 

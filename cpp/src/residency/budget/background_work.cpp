@@ -14,8 +14,9 @@ constexpr std::chrono::microseconds marks_period{200};
 /** @brief How often the thread looks whether something came unseen: 9 MB by faults. */
 constexpr std::chrono::microseconds arrivals_period{1000};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
-/** What comes ahead comes in so many pieces together, if that is a small part of it: by two threads. */
-constexpr std::size_t pieces_ahead     = 4;
+/** What comes ahead comes in so many pieces together, if that is a small part of it: by two
+ * threads. */
+constexpr std::size_t pieces_ahead    = 4;
 constexpr std::size_t part_that_comes = 8;
 /**
  * Of what is looked ahead, used or allocated between two looks for what to fetch. A look goes
@@ -153,8 +154,8 @@ void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event co
 expected_use background_work::expected_next(ledger_view& view) const
 {
   auto const piece_bytes = with_.settings.piece_bytes;
-  auto const most_bytes  = std::clamp(
-    with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
+  auto const most_bytes =
+    std::clamp(with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
   expected_use next;
   auto const now = with_.clock.now();
   for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
@@ -177,7 +178,9 @@ expected_use background_work::expected_next(ledger_view& view) const
         next.range.bytes += whole.bytes;
       }
     });
-    if (changed) { view.change(expected.range, now, [](block_record&, memory_range) {}); }
+    if (changed) {
+      view.change(expected.range, now, [](block_record&, memory_range) {});
+    }
     if (next.range.bytes > 0) { break; }
   }
   return next;
@@ -222,14 +225,15 @@ work_outcome background_work::fetch_ahead()
       };
       if ((leaving.dead.empty() && leaving.live.empty()) ||
           std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {
-        return with_.marks.any_outstanding() ? work_outcome::later : work_outcome::nothing;
+        return with_.marks.any_outstanding() ? work_outcome::later : nothing_ahead();
       }
-      return with_.room.let_go(view, leaving) ? work_outcome::again : work_outcome::nothing;
+      return with_.room.let_go(view, leaving) ? work_outcome::again : nothing_ahead();
     }
   }
   stream_handle stream = nullptr;
   if (!with_.driver.own_stream(own_stream_use::arrivals, stream).ok()) {
-    return work_outcome::nothing;
+    ledger_view const view{with_.ledger.blocks()};
+    return nothing_ahead();
   }
   with_.coming.bring({{&next.range, 1}, {}, stream, arrival_reason::ahead});
   return work_outcome::again;

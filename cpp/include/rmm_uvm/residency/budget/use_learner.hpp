@@ -33,9 +33,10 @@ class use_learner {
  public:
   /** @brief What the stream of frees waits for before what is given back may be dropped. */
   struct free_fence {
-    bool fenced{false};        ///< for the work that uses it
-    bool in_default{false};    ///< and for all work before that in the default stream of all threads
-    std::uint64_t unfenced{0}; ///< frees without a fence (`unfenced_frees`) before it began to wait
+    bool fenced{false};      ///< for the work that uses it
+    bool in_default{false};  ///< and for all work before that in the default stream of all threads
+    std::uint64_t unfenced{
+      0};  ///< frees without a fence (`unfenced_frees`) before it began to wait
   };
 
   use_learner(eviction_policy policy,
@@ -134,7 +135,7 @@ class use_learner {
   std::size_t untold_{0};  // blocks that may be: while there are none, nobody looks for them
   bool ended_{false};
   std::atomic<std::uint64_t> unfenced_frees_{0};  // counted under the lock
-  bool unfenced_there_{false};      // frees without a fence in the default stream are not fenced since
+  bool unfenced_there_{false};  // frees without a fence in the default stream are not fenced since
   bool unfenced_elsewhere_{false};  // some were in other streams, or nobody knows where
 };
 
