@@ -123,6 +123,14 @@ BENCHMARKS = (
         *("--sides", "resident,default,fault-driven"),
     ),
     _gpu(
+        *("past_the_edge_cudf_by_hand", "past_the_edge/run", "--rounds", "6"),
+        *("--sides", "resident,default,fault-driven,by-hand,by-hand-buffered"),
+    ),
+    _gpu(
+        *("past_the_edge_cudf_three_budgets", "past_the_edge/run", "--rounds", "6"),
+        *("--factor", "3", "--sides", "resident,default,by-hand,by-hand-buffered"),
+    ),
+    _gpu(
         *("past_the_edge_cudf_prefetched", "past_the_edge/run", "--rounds", "6"),
         *("--sides", "default,fault-driven-prefetched"),
     ),
