@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of locks: the tests are built so that breaking it ends the process.
 #include <rmm_uvm/process/locks.hpp>
+#include <rmm_uvm/residency/ledger.hpp>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +64,14 @@ TEST_F(LocksDeathTest, TakenInTheOppositeOrderEndTheProcess)
 {
   std::lock_guard const held{ledger};
   EXPECT_DEATH(room.lock(), "see lock_rank");
+}
+
+TEST_F(LocksDeathTest, OfALedgerThatIsTriedBeforeItIsWaitedForEndsTheProcessToo)
+{
+  residency_ledger tried;
+  ranked_mutex<lock_rank::clock> last;
+  std::lock_guard const held{last};
+  EXPECT_DEATH(ledger_view{tried}, "see lock_rank");
 }
 
 TEST_F(LocksDeathTest, OfOneRankTakenTogetherEndTheProcess)

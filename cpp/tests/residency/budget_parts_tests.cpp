@@ -277,21 +277,23 @@ TEST_F(BudgetParts, FirstFenceInTheDefaultStreamIsOneForAllFreesThereBefore)
 {
   struct earlier {
     bool in_default;          // without a fence
-    std::size_t adopted;      // blocks that were there before the budget
+    bool adopted;             // the block was there before the budget
     std::uint64_t meanwhile;  // frees without a fence after the stream of frees began to wait
     bool dropped;             // may be, after the fence
   };
   std::size_t next = 0;
-  for (auto const& is : {earlier{true, 0, 0, true},
-                         earlier{true, 0, 1, false},
-                         earlier{false, 0, 0, false},
-                         earlier{true, 1, 0, false}}) {
+  for (auto const& is : {earlier{true, false, 0, true},
+                         earlier{true, false, 1, false},
+                         earlier{false, false, 0, false},
+                         earlier{true, true, 0, false}}) {
     use_learner learner{eviction_policy::lru, clock, present, marks, watch, announced};
-    learner.adopt(is.adopted, 0);
     auto const first = at(next, 1);
     auto const other = at(next + 1, 1);
     next += 2;
     ledger_view view{blocks_of};
+    if (is.adopted) {
+      view.each(first, [](block_record& block, memory_range whole) { block.adopt(whole.bytes); });
+    }
     for (auto const& each : {first, other}) {
       learner.hand_out(view, each);
       learner.learn(view, {use_kind::allocate, each, each.address});

@@ -5,6 +5,8 @@
 #include "../support/recording_driver.hpp"
 #include "../support/threads.hpp"
 
+#include <rmm_uvm/residency/budget/work_signal.hpp>
+#include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_account.hpp>
 #include <rmm_uvm/residency/managed_residency.hpp>
@@ -17,6 +19,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
@@ -28,6 +31,46 @@ using tests::slab_address;
 using tests::thread_count;
 
 constexpr int rounds = 2'000;
+
+TEST(ConcurrentSignal, EveryCallIsTaken)
+{
+  residency_ledger ledger;
+  work_signal signal{true};
+  std::uint64_t asked = 0;  // these two under the lock
+  std::uint64_t taken = 0;
+  std::atomic<bool> ended{false};
+  std::thread worker{[&] {
+    ledger_view view{ledger};
+    while (!ended || signal.called()) {
+      signal.wait(view.lock(), [&] { return ended.load(); });
+      signal.take();
+      taken = asked;
+    }
+  }};
+  on_threads(thread_count, [&](std::size_t) {
+    for (int round = 0; round < rounds; ++round) {
+      bool first = false;
+      {
+        ledger_view const view{ledger};
+        ++asked;
+        first = signal.ask();
+      }
+      if (first) { signal.look(); }
+    }
+  });
+  for (bool all = false; !all;) {  // without another call
+    std::this_thread::yield();
+    ledger_view const view{ledger};
+    all = taken == asked;
+  }
+  {
+    ledger_view const view{ledger};
+    ended = true;
+  }
+  signal.look();
+  worker.join();
+  EXPECT_EQ(taken, thread_count * rounds);
+}
 
 TEST(ConcurrentAccount, NeverExceedsTheLimit)
 {

@@ -64,6 +64,7 @@ struct block_record {
   bool only_read : 1 {false};  ///< of one allocation, and a use of all of it was announced to read
   bool written   : 1 {false};  ///< a use was announced that may write it, since it was handed out
   bool chunk     : 1 {false};  ///< it was on the device: the driver may keep memory for it since
+  bool elsewhere : 1 {false};  ///< some of what is `unfenced` was not in the default stream
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**
@@ -77,6 +78,7 @@ struct block_record {
     adopted.place       = block_place::device;
     adopted.untold      = true;
     adopted.unfenced    = true;  // nor whose work uses it
+    adopted.elsewhere   = true;
     adopted.read_mostly = read_mostly;
     adopted.preferred   = preferred;
     *this               = adopted;

@@ -9,6 +9,7 @@
 #include <rmm_uvm/residency/leaving_bounds.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -135,10 +136,13 @@ class ledger_view {
   /** @brief Takes the lock again. */
   void relock()
   {
+    check_order(lock_rank::ledger);
+    if (lock_.try_lock()) { return; }
     // Whoever has it needs it for a few microseconds: to sleep, and to be woken, takes longer.
-    for (int tries = 0; tries < tries_before_sleep; ++tries) {
-      if (lock_.try_lock()) { return; }
+    auto const until = std::chrono::steady_clock::now() + most_tries;
+    while (std::chrono::steady_clock::now() < until) {
       std::this_thread::yield();
+      if (lock_.try_lock()) { return; }
     }
     lock_.lock();
   }
@@ -219,7 +223,7 @@ class ledger_view {
     }
   }
 
-  static constexpr int tries_before_sleep = 64;
+  static constexpr std::chrono::microseconds most_tries{20};  // before it sleeps
 
   residency_ledger& ledger_;
   std::unique_lock<ranked_mutex<lock_rank::ledger>> lock_;

@@ -150,12 +150,9 @@ void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event co
   with_.ahead.used(used_bytes, late_bytes);
 }
 
-/** @brief The next blocks that are expected and away, as many as come together; no bytes: none. */
-expected_use background_work::expected_next(ledger_view& view) const
+/** @brief The next blocks that are expected and away, so many bytes at most; no bytes: none. */
+expected_use background_work::expected_next(ledger_view& view, std::size_t most_bytes) const
 {
-  auto const piece_bytes = with_.settings.piece_bytes;
-  auto const most_bytes =
-    std::clamp(with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
   expected_use next;
   auto const now = with_.clock.now();
   for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
@@ -191,10 +188,17 @@ bool background_work::is_in_the_way(ledger_view& view, expected_use const& next)
 {
   auto const growth = with_.uses.growth();
   if (growth.bytes == 0 || next.ahead < growth.ahead) { return false; }
+  auto const needed_bytes = next.range.bytes + growth.bytes;
+  if (!with_.room.drops()) {
+    std::size_t live_bytes = needed_bytes;
+    view.each([&live_bytes](block_record const& block, memory_range whole) {
+      if (block.place == block_place::device && !block.dead()) { live_bytes += whole.bytes; }
+    });
+    return live_bytes > with_.ledger.budget_bytes();
+  }
   auto const there_bytes = with_.ledger.staying_bytes();
   auto const dead_bytes  = std::min(there_bytes, with_.room.droppable_bytes(view));
-  auto const live_bytes  = there_bytes - dead_bytes + growth.bytes;
-  return live_bytes + next.range.bytes > with_.ledger.budget_bytes();
+  return there_bytes - dead_bytes + needed_bytes > with_.ledger.budget_bytes();
 }
 
 /** @brief Nothing is to be fetched now; nor is anything before a part of what is looked ahead. */
@@ -204,30 +208,54 @@ work_outcome background_work::nothing_ahead() noexcept
   return work_outcome::nothing;
 }
 
-/** @brief Brings a piece of what is expected next, or has others leave for it. */
+/** @brief What leaves for what is expected next, if anything has to; none: nothing may. */
+std::optional<leaving_blocks> background_work::leaving_for(ledger_view& view,
+                                                           expected_use const& next)
+{
+  auto const bytes = next.range.bytes;
+  if (with_.ledger.resident_bytes() + bytes <= with_.ledger.budget_bytes()) {
+    return leaving_blocks{};
+  }
+  auto leaving   = with_.room.choose(view, bytes, bytes, candidates::unused_now);
+  auto const now = with_.clock.now();
+  // Nothing leaves for it that is expected sooner.
+  auto const stays = [&](viewed_block const& each) {
+    auto const& block   = *each.record;
+    auto const foreseen = block.expected_use();
+    return !block.dead() && foreseen >= now && foreseen <= now + next.ahead;
+  };
+  bool const none = leaving.dead.empty() && leaving.live.empty();
+  if (none || std::any_of(leaving.live.begin(), leaving.live.end(), stays)) { return std::nullopt; }
+  return leaving;
+}
+
+/** @brief Brings what is expected next, or has others leave for it: several pieces, or one. */
 work_outcome background_work::fetch_ahead()
 {
+  auto const piece_bytes = with_.settings.piece_bytes;
   expected_use next;
   {
     ledger_view view{with_.ledger.blocks()};
     if (!is_to_look_ahead()) { return work_outcome::nothing; }
-    next             = expected_next(view);
-    auto const bytes = next.range.bytes;
-    if (bytes == 0 || is_in_the_way(view, next)) { return nothing_ahead(); }
-    if (with_.ledger.resident_bytes() + bytes > with_.ledger.budget_bytes()) {
-      auto const leaving = with_.room.choose(view, bytes, bytes, candidates::unused_now);
-      auto const now     = with_.clock.now();
-      // Nothing leaves for it that is expected sooner.
-      auto const stays = [&](viewed_block const& each) {
-        auto const& block   = *each.record;
-        auto const foreseen = block.expected_use();
-        return !block.dead() && foreseen >= now && foreseen <= now + next.ahead;
-      };
-      if ((leaving.dead.empty() && leaving.live.empty()) ||
-          std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {
-        return with_.marks.any_outstanding() ? work_outcome::later : nothing_ahead();
-      }
-      return with_.room.let_go(view, leaving) ? work_outcome::again : nothing_ahead();
+    auto const most_bytes =
+      std::clamp(with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
+    next = expected_next(view, most_bytes);
+    if (next.range.bytes == 0) { return nothing_ahead(); }
+    auto const is_cut = [&] {  // to a piece, for which there may be room
+      if (next.range.bytes <= piece_bytes) { return false; }
+      next = expected_next(view, piece_bytes);
+      return true;
+    };
+    if (is_in_the_way(view, next) && (!is_cut() || is_in_the_way(view, next))) {
+      return nothing_ahead();
+    }
+    auto leaving = leaving_for(view, next);
+    if (!leaving && is_cut()) { leaving = leaving_for(view, next); }
+    if (!leaving) {  // what could leave may be in use
+      return with_.marks.any_outstanding() ? work_outcome::later : nothing_ahead();
+    }
+    if (!leaving->dead.empty() || !leaving->live.empty()) {
+      return with_.room.let_go(view, *leaving) ? work_outcome::again : nothing_ahead();
     }
   }
   stream_handle stream = nullptr;

@@ -36,7 +36,6 @@ void use_learner::adopt(std::size_t blocks, std::size_t bytes) noexcept
 {
   untold_ += blocks;
   live_bytes_ += bytes;
-  unfenced_elsewhere_ = unfenced_elsewhere_ || blocks > 0;
 }
 
 /**
@@ -85,7 +84,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, free_fence 
   auto const number = fenced ? marks_.count_free() : 0;
   if (!fenced) {
     ++unfenced_frees_;
-    (fence.in_default ? unfenced_there_ : unfenced_elsewhere_) = true;
+    unfenced_there_ = unfenced_there_ || fence.in_default;
   } else if (unfenced_there_ && fence.in_default && fence.unfenced == unfenced_frees_) {
     fence_earlier(view, number);
   }
@@ -96,10 +95,12 @@ void use_learner::forget(ledger_view& view, memory_range allocation, free_fence 
     block.live_bytes -= std::min(block.live_bytes, bytes);
     if (fenced) { block.freed = number; }
     if (!fenced) {
-      block.unfenced = true;
+      block.unfenced  = true;
+      block.elsewhere = block.elsewhere || !fence.in_default;
     } else if (allocation.covers(whole)) {
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
-      block.unfenced = false;
+      block.unfenced  = false;
+      block.elsewhere = false;
     }
     if (block.dead()) { block.expect(unknown_use); }
   });
@@ -118,9 +119,8 @@ void use_learner::forget(ledger_view& view, memory_range allocation, free_fence 
 void use_learner::fence_earlier(ledger_view& view, std::uint64_t number) noexcept
 {
   unfenced_there_ = false;
-  if (unfenced_elsewhere_) { return; }
   view.each([number](block_record& block, memory_range) {
-    if (!block.unfenced) { return; }
+    if (!block.unfenced || block.elsewhere) { return; }
     block.unfenced = false;
     block.freed    = number;
   });

@@ -65,7 +65,9 @@ class background_work {
     work_outcome before) const noexcept;
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] work_outcome make_room_early(ledger_view& view);
-  [[nodiscard]] expected_use expected_next(ledger_view& view) const;
+  [[nodiscard]] expected_use expected_next(ledger_view& view, std::size_t most_bytes) const;
+  [[nodiscard]] std::optional<leaving_blocks> leaving_for(ledger_view& view,
+                                                          expected_use const& next);
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] work_outcome fetch_ahead();
   [[nodiscard]] work_outcome nothing_ahead() noexcept;

@@ -101,11 +101,12 @@ class room_maker {
   {
     return with_.present.passes_over() ? 0 : lead_bytes_;
   }
+  /** @brief Whether dead blocks are dropped. */
+  [[nodiscard]] bool drops() const noexcept;
   /** @brief Fills in what is counted here. */
   void tell(residency_statistics& told) const noexcept;
 
  private:
-  [[nodiscard]] bool drops() const noexcept;
   [[nodiscard]] std::size_t choose_dead(leaving_search& search,
                                         std::size_t bytes,
                                         candidates who,

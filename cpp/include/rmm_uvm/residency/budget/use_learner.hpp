@@ -56,8 +56,8 @@ class use_learner {
   /**
    * @brief Memory is given back.
    *
-   * Where all frees without a fence were in the default stream, which nobody ends, the first fence
-   * there is one for all of them: a budget fences none until something has to leave.
+   * The first fence in the default stream, which nobody ends, is one for all frees there before: a
+   * budget fences none until something has to leave.
    */
   void forget(ledger_view& view, memory_range allocation, free_fence fence);
   /** @brief Frees without a fence so far; takes no lock. */
@@ -135,8 +135,7 @@ class use_learner {
   std::size_t untold_{0};  // blocks that may be: while there are none, nobody looks for them
   bool ended_{false};
   std::atomic<std::uint64_t> unfenced_frees_{0};  // counted under the lock
-  bool unfenced_there_{false};  // frees without a fence in the default stream are not fenced since
-  bool unfenced_elsewhere_{false};  // some were in other streams, or nobody knows where
+  bool unfenced_there_{false};  // some frees in the default stream have no fence since
 };
 
 }  // namespace rmm_uvm
