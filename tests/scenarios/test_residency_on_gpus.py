@@ -56,10 +56,10 @@ def test_document_has_the_figures_of_the_loop() -> None:
 
 @pytest.mark.parametrize(
     ("name", "bound", "column"),
-    [("past_the_edge_cudf_by_hand", 2.5, 1), ("past_the_edge_cudf_three_budgets", 2.0, 2)],
+    [("past_the_edge_cudf_by_hand", 1.5, 1), ("past_the_edge_cudf_three_budgets", 2.0, 2)],
 )
 def test_loop_beside_what_is_written_by_hand(name: str, bound: float, column: int) -> None:
-    """Too few pairs for results: the document says so, with these figures."""
+    """The document says whether they are results, with these figures."""
     told = committed(name)
     ratios = {one["over"]: one for one in told["ratios"] if one["of"] == "default"}
     sides = {one["side"]: one for one in told["sides"]}
@@ -72,7 +72,7 @@ def test_loop_beside_what_is_written_by_hand(name: str, bound: float, column: in
         ("of double-buffered", "by-hand-buffered"),
     ):
         ratio = ratios[over]
-        assert not ratio["result"]
+        assert ratio["result"] == ("these are **no results yet**" not in document)
         assert all("at least 5" in why for why in ratio["reasons"])
         low, high = min(ratio["ratios"]), max(ratio["ratios"])
         said = f"{ratio['seconds_ratio']:.2f} ({low:.2f} to {high:.2f})"
@@ -85,7 +85,9 @@ def test_loop_beside_what_is_written_by_hand(name: str, bound: float, column: in
     ):
         assert cells[words] == f"{sides[side]['seconds']:.2f}"
     assert ratios["resident"]["seconds_ratio"] <= bound
+    assert {one["repetitions"] for one in told["sides"]} <= {3, 4, 5}
     assert sides["default"]["to_host_bytes"] == 0
+    assert sides["default"]["fetched_bytes"] < 0.015 * sides["default"]["to_device_bytes"]
     beyond = sides["default"]["beyond"]
     assert beyond["stops"]["most_bytes"] == beyond["page_tables"]["most_bytes"] == 0
     checksums = [sides[side]["checksums"] for side in sides]

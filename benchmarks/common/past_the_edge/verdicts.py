@@ -65,7 +65,7 @@ def moved_alike(run: Mapping[str, Any], twin: Mapping[str, Any], budget_bytes: i
     return _same_bytes(then, twin["stop"]["moved_bytes"], budget_bytes)
 
 
-def _same_bytes(moved: Sequence[int], other: Sequence[int], budget_bytes: int) -> bool:
+def _same_bytes(moved: Sequence[float], other: Sequence[float], budget_bytes: int) -> bool:
     return all(
         abs(a - b) <= max(SAME_BYTES * max(a, b), SAME_BYTES_FLOOR * budget_bytes)
         for a, b in zip(moved, other, strict=True)
@@ -73,11 +73,21 @@ def _same_bytes(moved: Sequence[int], other: Sequence[int], budget_bytes: int) -
 
 
 def watched_alike(run: Mapping[str, Any], watched: Mapping[str, Any], budget_bytes: int) -> bool:
-    """Whether a run moved the same bytes as the watched one, up to each moment."""
-    return run.get("moved_at", {}).keys() == watched.get("moved_at", {}).keys() and all(
-        _same_bytes(moved, watched["moved_at"][moment], budget_bytes)
-        for moment, moved in run.get("moved_at", {}).items()
+    """Whether a run moved the same bytes as the watched one: to each moment, and in what counts."""
+    return (
+        run.get("moved_at", {}).keys() == watched.get("moved_at", {}).keys()
+        and all(
+            _same_bytes(moved, watched["moved_at"][moment], budget_bytes)
+            for moment, moved in run.get("moved_at", {}).items()
+        )
+        and _same_bytes(_moved_in_a_round(run), _moved_in_a_round(watched), budget_bytes)
     )
+
+
+def _moved_in_a_round(run: Mapping[str, Any]) -> list[float]:
+    """Return the bytes of a middle round of those that count, to the device and to the host."""
+    ways = ("to_device_bytes", "to_host_bytes")
+    return [statistics.median(each.get(way, 0) for each in counted(run)) for way in ways]
 
 
 def side_row(
@@ -122,10 +132,16 @@ def side_row(
             reasons.append(f"{len(good_twins)} stops count, of at least {LEAST_STOPS}")
     if len(well) < LEAST_REPETITIONS:
         reasons.append(f"{len(well)} repetitions count, of at least {LEAST_REPETITIONS}")
-    row: dict[str, Any] = {"side": side["name"], "repetitions": len(well), **_figures(well)}
+    row: dict[str, Any] = {
+        "side": side["name"],
+        "repetitions": len(well),
+        "counts_of": sorted(run["repetition"] for run in well),
+        **_figures(well),
+    }
     peaks = [run["page_tables"]["live_peak_bytes"] for run in well if run.get("page_tables")]
     row["factor"] = round(max(filter(None, peaks), default=0) / budget_bytes, 3) or None
-    if len({_checksums(run) for run in well}) > 1:
+    computed = [*well, *(each for each in watched if counted(each))]
+    if len({_checksums(run) for run in computed}) > 1:
         reasons.append("checksums of its runs differ")
     if well:
         row["checksums"] = list(_checksums(well[0]))
@@ -159,7 +175,7 @@ def ratio_row(
     reasons = [f"{each['side']}: {why}" for each in (one, other) for why in each["reasons"]]
     said = [f"{each['side']}: {what}" for each in (one, other) for what in each["said"]]
     mine, theirs = seconds[one["side"]], seconds[other["side"]]
-    both = sorted(set(mine) & set(theirs))
+    both = sorted(set(mine) & set(theirs) & set(one["counts_of"]) & set(other["counts_of"]))
     apart = {each: abs(begun[one["side"]][each] - begun[other["side"]][each]) for each in both}
     if out_of_turn := [each for each in both if apart[each] > IN_TURN_SECONDS]:
         said.append(f"{len(out_of_turn)} pairs were not measured in turn, and do not count")
@@ -255,15 +271,29 @@ def _with_page_tables(
     pairs = [(run, of[run["repetition"]]) for run in runs if run["repetition"] in of]
     alike = [pair for pair in pairs if watched_alike(*pair, budget_bytes)]
     said = []
+    if len(pairs) < len(runs):
+        said.append(f"{len(runs) - len(pairs)} of {len(runs)} runs have no watched one")
     if len(alike) < len(pairs):
         said.append(
             f"{len(pairs) - len(alike)} of {len(pairs)} runs moved other bytes than their watched "
             "ones: neither counts"
         )
-    seen = ("page_tables", "learning_most_bytes", "blind")
-    return [
-        {**run, **{name: other[name] for name in seen if name in other}} for run, other in alike
-    ], said
+    return [_joined(run, other) for run, other in alike], said
+
+
+def _joined(run: Mapping[str, Any], watched: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a timed run with what was seen beside the watched one, and the larger rest beside."""
+    told = {name: watched[name] for name in ("page_tables", "blind") if name in watched}
+    here, there = (each.get("beside_bytes") or 0 for each in (run, watched))
+    if here <= there:
+        return {**run, **told, "beside_bytes": there or run.get("beside_bytes")}
+    pages = told["page_tables"]  # beside what there was
+    more = {
+        name: pages[name] + here - there
+        for name in ("most_bytes", "most_bytes_seen", "average_bytes")
+        if pages[name] is not None
+    }
+    return {**run, **told, "page_tables": {**pages, **more}}
 
 
 def _checksums(run: Mapping[str, Any]) -> tuple[int, ...]:

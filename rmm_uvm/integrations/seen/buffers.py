@@ -58,7 +58,7 @@ class HandedBuffers(Seam):
 
         @functools.wraps(announced)
         def handed_out(this: Any) -> Any:
-            return (theirs if _only_wraps(sys._getframe(1)) else announced)(this)
+            return (theirs if _only_wraps(sys._getframe().f_back) else announced)(this)
 
         self._put_in(buffer, handed_out)
 
@@ -76,12 +76,14 @@ class HandedBuffers(Seam):
         self.announcer.replace(kind, _NAME, property(ours), kind.__name__)
 
 
-def _only_wraps(caller: FrameType) -> bool:
+def _only_wraps(caller: FrameType | None) -> bool:
     """Whether an interface is asked for by cuDF, or within a call of libcudf."""
+    if caller is None:  # a thread of somebody's C
+        return False
     # pylibcudf is compiled: its caller is the one that is seen.
-    return (
-        stands_in(caller.f_code)
-        or caller.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS
+    module = caller.f_globals.get("__name__")
+    return stands_in(caller.f_code) or (
+        isinstance(module, str) and module.partition(".")[0] in _WRAPPERS
     )
 
 

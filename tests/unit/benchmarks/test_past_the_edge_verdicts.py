@@ -176,6 +176,7 @@ def test_twin_that_moved_more_does_not_count_and_neither_does_its_run(rows: Rows
     assert ratio["reasons"] == [
         "default: 4 stops count, of at least 5",
         "default: 4 repetitions count, of at least 5",
+        "4 pairs count, of at least 5",
     ]
     assert ratio["said"] == [
         "default: 1 of 5 runs moved other bytes than their twins: neither counts"
@@ -274,7 +275,54 @@ def test_run_that_nobody_watched_does_not_count(rows: Rows) -> None:
     rows.watch()
     del rows.watched[0]
 
+    ratio = rows.ratio()
+
+    assert "default: 4 repetitions count, of at least 5" in ratio["reasons"]
+    assert ratio["said"][0] == "default: 1 of 5 runs have no watched one"
+
+
+def test_seconds_of_runs_that_do_not_count_are_in_no_ratio(rows: Rows) -> None:
+    for number in (5, 6, 7, 8):
+        for name in ("default", "fault-driven", "resident"):
+            rows.runs.append(a_run(name, number, 0.01 if name == "default" else 2.0))
+            rows.twins += [a_twin(name, number)] if name != "resident" else []
+    for twin in rows.of("twins")[5:]:
+        twin["stop"]["moved_bytes"] = [0, 0]
+
+    told = rows.told()
+
+    assert told["sides"][0]["counts_of"] == [0, 1, 2, 3, 4]
+    assert told["ratios"][0]["ratios"] == [0.5] * 5
+    assert told["ratios"][0]["result"]
+
+
+def test_watched_run_that_moved_other_bytes_in_a_round_does_not_count(rows: Rows) -> None:
+    rows.watch()
+    for each in rows.of("watched")[1]["rounds"]:
+        each["to_device_bytes"] = int(each["to_device_bytes"] * 1.06)
+
     assert "default: 4 repetitions count, of at least 5" in rows.ratio()["reasons"]
+
+
+def test_watched_run_has_to_compute_the_same(rows: Rows) -> None:
+    rows.watch()
+    rows.of("watched")[2]["rounds"][5]["checksum"] = 41
+
+    assert rows.ratio()["reasons"] == ["default: checksums of its runs differ"]
+
+
+@pytest.mark.parametrize(("timed", "watched"), [(part(0.03), 0), (0, part(0.03))])
+def test_larger_rest_beside_counts(rows: Rows, timed: int, watched: int) -> None:
+    rows.watch()
+    for kind, nbytes in (("runs", timed), ("watched", watched)):
+        for run in rows.of(kind):
+            run["beside_bytes"] = nbytes
+
+    reasons = rows.ratio()["reasons"]
+
+    assert any("by the driver's counter" in why for why in reasons)
+    if timed:
+        assert any("by the page tables" in why for why in reasons)
 
 
 def test_judges_that_disagree_are_told(rows: Rows) -> None:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import _thread
 import operator
+import time
 from typing import Any
 
 import pytest
@@ -42,7 +44,7 @@ def test_a_buffer_that_cudf_wraps_is_not_used(residency: Any, full: Any, announc
     def wrap(buffer: rmm.DeviceBuffer) -> Any:
         return buffer.__cuda_array_interface__
 
-    def asks_within(module: str) -> Any:
+    def asks_within(module: str | None) -> Any:
         names: dict[str, Any] = {"__name__": module}
         exec("def wrap(buffer): return buffer.__cuda_array_interface__", names)
         return names["wrap"]
@@ -52,9 +54,14 @@ def test_a_buffer_that_cudf_wraps_is_not_used(residency: Any, full: Any, announc
     for asks in (in_a_call, asks_within("cudf.core.buffer"), asks_within("pylibcudf.column")):
         assert asks(full[0])["data"][0] == full[0].ptr
         assert announced() == 0
-    for asks in (wrap, asks_within("cudfx"), compiled):
+    for asks in (wrap, asks_within("cudfx"), asks_within(None), compiled):
         asks(full[0])
         assert announced() == 6
+    _thread.start_new_thread(compiled, (full[0],))  # without a frame of Python's
+    begun, seen = time.monotonic(), 0
+    while not seen and time.monotonic() < begun + 10:
+        seen = announced()
+    assert seen == 6
     wiring.undo()
 
 
