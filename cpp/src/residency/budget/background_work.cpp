@@ -14,8 +14,7 @@ constexpr std::chrono::microseconds marks_period{200};
 /** @brief How often the thread looks whether something came unseen: 9 MB by faults. */
 constexpr std::chrono::microseconds arrivals_period{1000};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
-/** What comes ahead comes in so many pieces together, if that is a small part of it: by two
- * threads. */
+/** So many pieces come ahead together, by two threads, if they are a small part of it. */
 constexpr std::size_t pieces_ahead    = 4;
 constexpr std::size_t part_that_comes = 8;
 /**

@@ -96,7 +96,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, free_fence 
     if (fenced) { block.freed = number; }
     if (!fenced) {
       block.unfenced  = true;
-      block.elsewhere = block.elsewhere || !fence.in_default;
+      block.elsewhere = block.elsewhere || !fence.in_default || ended_;
     } else if (allocation.covers(whole)) {
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
       block.unfenced  = false;

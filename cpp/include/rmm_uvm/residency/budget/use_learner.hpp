@@ -35,8 +35,7 @@ class use_learner {
   struct free_fence {
     bool fenced{false};      ///< for the work that uses it
     bool in_default{false};  ///< and for all work before that in the default stream of all threads
-    std::uint64_t unfenced{
-      0};  ///< frees without a fence (`unfenced_frees`) before it began to wait
+    std::uint64_t unfenced{0};  ///< `unfenced_frees` before it began to wait
   };
 
   use_learner(eviction_policy policy,
