@@ -90,6 +90,10 @@ def test_loop_beside_what_is_written_by_hand(name: str, bound: float, column: in
     assert sides["default"]["fetched_bytes"] < 0.015 * sides["default"]["to_device_bytes"]
     beyond = sides["default"]["beyond"]
     assert beyond["stops"]["most_bytes"] == beyond["page_tables"]["most_bytes"] == 0
+    if "fault-driven" in sides:
+        told_bytes = sides["fault-driven"]["beyond"]["page_tables"]["average_bytes"]
+        share = told_bytes / told["settings"]["budget_bytes"]
+        assert f"of page faults {share * 100:.1f} % of it on average" in document
     checksums = [sides[side]["checksums"] for side in sides]
     assert all(each == checksums[0] for each in checksums)
 

@@ -55,7 +55,7 @@ class ColumnUses:
         """Return what a call uses, and the handle of the stream that it is told."""
         uses: list[Use] = []
         looks = self._looks
-        for thing in args:
+        for thing in args:  # as `_look_at`, which would be one more call for each of them
             try:
                 look = looks[type(thing)]
             except KeyError:

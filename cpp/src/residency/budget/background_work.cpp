@@ -240,16 +240,16 @@ work_outcome background_work::fetch_ahead()
       std::clamp(with_.ahead.bytes() / part_that_comes, piece_bytes, pieces_ahead * piece_bytes);
     next = expected_next(view, most_bytes);
     if (next.range.bytes == 0) { return nothing_ahead(); }
-    auto const is_cut = [&] {  // to a piece, for which there may be room
+    auto const takes_less = [&] {  // a piece, for which there may be room
       if (next.range.bytes <= piece_bytes) { return false; }
       next = expected_next(view, piece_bytes);
       return true;
     };
-    if (is_in_the_way(view, next) && (!is_cut() || is_in_the_way(view, next))) {
+    if (is_in_the_way(view, next) && (!takes_less() || is_in_the_way(view, next))) {
       return nothing_ahead();
     }
     auto leaving = leaving_for(view, next);
-    if (!leaving && is_cut()) { leaving = leaving_for(view, next); }
+    if (!leaving && takes_less()) { leaving = leaving_for(view, next); }
     if (!leaving) {  // what could leave may be in use
       return with_.marks.any_outstanding() ? work_outcome::later : nothing_ahead();
     }
