@@ -22,6 +22,7 @@ import distributed
 import pytest
 import rmm
 from distributed import Client, LocalCluster, Nanny, SpecCluster
+from distributed.process import AsyncProcess
 
 import rmm_uvm
 import rmm_uvm.dask
@@ -161,9 +162,15 @@ def kill_late(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kill the worker of a cluster by its nanny, where nothing is left of the nanny's time then."""
     (nanny,) = cluster.workers.values()
     nanny.auto_restart = False
-    os.kill(nanny.pid, signal.SIGSTOP)  # it cannot end by itself
+    pid = nanny.pid
+    os.kill(pid, signal.SIGSTOP)  # it cannot end by itself
     late = itertools.count(time.time(), 60)
     monkeypatch.setattr("distributed.nanny.time", lambda: next(late))
+
+    async def kill_after_the_look(_: AsyncProcess) -> None:
+        asyncio.get_running_loop().call_later(0.2, os.kill, pid, signal.SIGKILL)
+
+    monkeypatch.setattr(AsyncProcess, "kill", kill_after_the_look)
     stopped = nanny.process.stopped
     try:
         cluster.sync(nanny.kill, timeout=0.5)
