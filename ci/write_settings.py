@@ -199,7 +199,7 @@ def configuration(text: str) -> str:
     rows = table.partition("\n\n")[0].splitlines()[1:]
     others = [line for line in rows if line.split("`")[1] not in ours]
     return with_rows(
-        text, "Environment variables", header, [*others[:2], *variable_rows(), *others[2:]]
+        text, "Environment variables", header, [*others[:3], *variable_rows(), *others[3:]]
     )
 
 

@@ -9,7 +9,7 @@ the same chain as a class that can be named in a configuration.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, cast
 
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.mr import (
@@ -18,8 +18,9 @@ from rmm_uvm._lib.mr import (
     UvmResourceAdaptor,
 )
 from rmm_uvm._lib.residency import ManagedResidency, Prefetcher
-from rmm_uvm.pool.build import build_pool
+from rmm_uvm.pool.build import build_pool, resource_left
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import PrefetchMode, reads_settings
 
 __all__ = [
@@ -49,6 +50,11 @@ class ManagedPool(UvmResourceAdaptor):
         As in `rmm_uvm.managed_pool`.
     driver : str or None
         "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.
+
+    Returns
+    -------
+    ManagedPool
+        Where the environment says ``RMM_UVM=off``, the resource that RMM has for the device.
 
     Raises
     ------
@@ -83,6 +89,8 @@ class ManagedPool(UvmResourceAdaptor):
         driver: str | None = None,
     ) -> Self:
         """Build the chain, and this adaptor over it."""
+        if is_off():
+            return cast(Self, resource_left(device, driver))
         pool = build_pool(
             device,
             initial_pool_size,

@@ -18,6 +18,7 @@ from rmm_uvm.cli.settings import settings_reason
 from rmm_uvm.doctor import DoctorReport, examine
 from rmm_uvm.doctor.document import document
 from rmm_uvm.report.as_text import Printed
+from rmm_uvm.support.variables import setting
 
 __all__ = ["command", "render"]
 
@@ -78,7 +79,11 @@ def command(
         if value is not None:
             raise click.UsageError(f"{option} goes with --measure")
     report = examine()
-    report = replace(report, settings_reason=settings_reason(report))
+    report = replace(
+        report,
+        settings_reason=settings_reason(report),
+        switched_off=setting("RMM_UVM").lower() == "off",
+    )
     with_links = with_links and report.feature("managed_pool").available
     if with_links:
         # Needs the compiled part, without which the report must still be able to come.

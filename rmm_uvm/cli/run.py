@@ -23,6 +23,7 @@ from rmm_uvm.run.outputs import files_named
 from rmm_uvm.run.program import PythonProgram
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.driver_names import simulated_bytes
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 
 __all__ = ["Split", "command", "split"]
@@ -162,8 +163,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("nothing to run: name a script, -m MODULE, or -- COMMAND", ctx)
     request = _request(options)
     outputs.check(request, files_named(parts.kind, parts.words))
-    torch_memory.check(request)
-    pool_check.check(request)
+    if not is_off():  # else nothing of this is done
+        torch_memory.check(request)
+        pool_check.check(request)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
     what = PythonProgram(

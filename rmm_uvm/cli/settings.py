@@ -27,15 +27,17 @@ def settings_reason(report: DoctorReport) -> str:
         return ""  # which says that nothing can be installed anyway, and perhaps not imported
     from rmm_uvm._lib.limits import managed_limit_bytes
     from rmm_uvm.drivers import counters_are_on
-    from rmm_uvm.pool.build import managed_pool
+    from rmm_uvm.pool.build import build_pool
+    from rmm_uvm.support.off_switch import is_off
     from rmm_uvm.watch.judging.thresholds import Thresholds
 
     try:
+        is_off()
         counters_are_on()
         managed_limit_bytes()
         Thresholds.from_environment()
         if report.simulated_bytes is not None:
-            managed_pool(driver=report.driver_setting)
+            build_pool(driver=report.driver_setting)
         else:
             _check_budget(report)
     except UvmError as error:

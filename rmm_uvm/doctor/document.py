@@ -23,6 +23,7 @@ from rmm_uvm.report.document import (
     Words,
 )
 from rmm_uvm.support.messages import shown_name
+from rmm_uvm.support.off_switch import OFF
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["document", "neighbors"]
@@ -187,6 +188,8 @@ def _unknown_variables(report: DoctorReport) -> Iterator[str]:
 
 
 def _plans(report: DoctorReport) -> Iterator[Block]:
+    if report.switched_off:
+        yield Paragraph(f"nothing: {OFF}; with RMM_UVM=on:")
     if reason := report.driver_reason or report.settings_reason:
         yield Paragraph(f"nothing: {reason}")
     elif report.simulated_features and report.simulated_bytes is not None:

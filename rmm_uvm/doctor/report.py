@@ -68,6 +68,8 @@ class DoctorReport:
     simulated_features : tuple of Feature
         What works on the simulated device that `driver_setting` asks for; empty where it asks for
         none, or none can be had. Then `features` are those of GPUs, which nobody asked for.
+    switched_off : bool
+        ``RMM_UVM=off`` keeps everything from being installed; what could be is told all the same.
     unknown_variables : mapping of str to str
         Variables ``RMM_UVM_*`` that nothing reads, each with the nearest that is read, "" where
         none is near.
@@ -87,6 +89,7 @@ class DoctorReport:
     settings_reason: str = ""
     software_reason: str = ""
     simulated_features: tuple[Feature, ...] = ()
+    switched_off: bool = False
     unknown_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property

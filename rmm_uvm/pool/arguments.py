@@ -15,13 +15,13 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.output import check_trace
 from rmm_uvm.watch.monitor import Monitor
 
-__all__ = ["check_kind", "drivers_of", "make_monitor"]
+__all__ = ["check_kind", "drivers_of", "make_monitor", "ordinals_of"]
 
 _OWN_KEYWORDS = ("devices", "driver")  # of a monitor: those of the installation
 
 
-def drivers_of(devices: int | Sequence[int], driver: UvmDriver | str | None) -> list[UvmDriver]:
-    """Return the drivers of the devices; raise before anything is changed."""
+def ordinals_of(devices: int | Sequence[int], driver: UvmDriver | str | None) -> list[int]:
+    """Return the ordinals of the devices; opens none of them."""
     ids = list(devices) if isinstance(devices, Iterable) else [devices]
     if not ids:
         raise ConfigurationError(f"devices={devices!r}: no device is named; name one or more")
@@ -29,7 +29,13 @@ def drivers_of(devices: int | Sequence[int], driver: UvmDriver | str | None) -> 
         raise ConfigurationError(f"devices={devices!r}: name each device once")
     if isinstance(driver, UvmDriver):
         _check_ordinal(devices, ids, driver.info.device_id)
-    return [choose_driver(device_id, driver) for device_id in ids]
+        return [driver.info.device_id]
+    return ids
+
+
+def drivers_of(devices: int | Sequence[int], driver: UvmDriver | str | None) -> list[UvmDriver]:
+    """Return the drivers of the devices; raise before anything is changed."""
+    return [choose_driver(device_id, driver) for device_id in ordinals_of(devices, driver)]
 
 
 def _check_ordinal(devices: int | Sequence[int], ids: Sequence[int], device_id: int) -> None:
@@ -55,7 +61,7 @@ def check_kind(**of_rmm: bool) -> None:
 
 def make_monitor(
     monitor: bool | Mapping[str, Any],  # noqa: FBT001 - the argument of reinitialize
-    drivers: Sequence[UvmDriver],
+    ordinals: Sequence[int],
 ) -> Monitor | None:
     """Return the monitor, not started yet; raise before anything is changed."""
     if not isinstance(monitor, bool | Mapping):
@@ -71,7 +77,7 @@ def make_monitor(
         raise ConfigurationError(
             f"monitor has {', '.join(map(repr, wrong))}: it can have {', '.join(known)}"
         )
-    made = Monitor(devices=[driver.info.device_id for driver in drivers], **keywords)
+    made = Monitor(devices=ordinals, **keywords)
     if (trace := keywords.get("trace")) is not None:  # or it would be missed when the run is over
         check_trace("monitor: the trace", Path(trace))
     if "on_finding" not in keywords:

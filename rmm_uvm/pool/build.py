@@ -7,6 +7,8 @@ Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`
 
 from __future__ import annotations
 
+from typing import cast
+
 import rmm
 
 from rmm_uvm._lib.current_device import current_device
@@ -21,10 +23,11 @@ from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import PrefetchMode, reads_settings
 from rmm_uvm.support.units import format_bytes, parse_size
 
-__all__ = ["budget_on", "ipc_pool", "managed_pool", "plan_for"]
+__all__ = ["budget_on", "build_pool", "ipc_pool", "managed_pool", "plan_for", "resource_left"]
 
 
 def plan_for(
@@ -127,7 +130,8 @@ def managed_pool(
     Returns
     -------
     rmm_uvm.mr.UvmResourceAdaptor
-        Not installed anywhere. Its pool grows up to the maximum and then raises MemoryError.
+        Not installed anywhere. Its pool grows up to the maximum and then raises MemoryError. Where
+        the environment says ``RMM_UVM=off``, the resource that RMM has for the device.
 
     Raises
     ------
@@ -150,6 +154,8 @@ def managed_pool(
     >>> mr.upstream_mr.pool_size()
     33554432
     """
+    if is_off():
+        return cast(UvmResourceAdaptor, resource_left(device, driver))
     pool = build_pool(
         device,
         initial_pool_size,
@@ -164,16 +170,22 @@ def managed_pool(
     return UvmResourceAdaptor(pool, prefetch=prefetch)
 
 
+def resource_left(device: int, driver: UvmDriver | str | None) -> rmm.mr.DeviceMemoryResource:
+    """Return what takes the place of a pool where the switch is off: what RMM has already."""
+    ordinal = driver.info.device_id if isinstance(driver, UvmDriver) else device
+    return rmm.mr.get_per_device_resource(ordinal)
+
+
 def build_pool(
-    device: int,
-    initial_pool_size: int | str | float | None,
-    maximum_pool_size: int | str | float | None,
-    prefetch: PrefetchMode,
-    driver: UvmDriver | str | None,
-    device_budget: int | str | float | Budget | None,
-    eviction: str | None,
-    neighbors: Neighbors,
-    harvest_limit: HarvestLimit,
+    device: int = 0,
+    initial_pool_size: int | str | float | None = None,
+    maximum_pool_size: int | str | float | None = None,
+    prefetch: PrefetchMode = "auto",
+    driver: UvmDriver | str | None = None,
+    device_budget: int | str | float | Budget | None = "auto",
+    eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
 ) -> rmm.mr.PoolMemoryResource:
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
     driver = choose_driver(device, driver)

@@ -358,10 +358,12 @@ def _found(
 
     `things` is given what has the memory: an iterator may have made it, and nobody else keep it.
     """
+    pools = managed_pools(mr)
+    if not pools:  # the off switch is set
+        return []
     things = [] if things is None else things
     things += things_in(thing)
     regions = memory_of(things)
-    pools = managed_pools(mr)
     found = [
         _Found(pool.managed_mr.residency, region, _owner_of(pool, region))
         for region in regions

@@ -9,6 +9,7 @@ Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover bui
 from __future__ import annotations
 
 import gc
+import logging as logs
 import os
 import traceback
 import warnings
@@ -32,7 +33,7 @@ from rmm_uvm.integrations.seen.cupy import wire_cupy
 from rmm_uvm.integrations.seen.libcudf import wire_libcudf
 from rmm_uvm.integrations.seen.numba import wire_numba_launches
 from rmm_uvm.integrations.seen.xgboost import wire_xgboost_data
-from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor
+from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor, ordinals_of
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
 from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.device import install_one
@@ -42,11 +43,13 @@ from rmm_uvm.pool.installation import Installation
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
 __all__ = ["current_installation", "reinitialize", "restore"]
 
 _installed: Installation | None = None
+_logger = logs.getLogger("rmm_uvm")
 
 
 def current_installation() -> Installation | None:
@@ -56,6 +59,8 @@ def current_installation() -> Installation | None:
 
 def _finish(made: Installation, given: dict[str, Any]) -> None:
     made.arguments = given
+    if _logger.isEnabledFor(logs.INFO):  # in a script nobody prints the handle
+        _logger.info("%s", made.line())
     warn_about(made)  # last: warnings may be errors
 
 
@@ -167,6 +172,9 @@ def reinitialize(
     Not thread-safe: call it before work starts, or between. Memory that is alive keeps its old
     resource alive, and is freed there.
 
+    Where the environment says ``RMM_UVM=off``, arguments are checked and nothing is changed: the
+    handle has the state "off". The logger ``rmm_uvm`` is told in one line what is on, at INFO.
+
     Examples
     --------
     >>> import rmm_uvm
@@ -178,8 +186,10 @@ def reinitialize(
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
+    if is_off():
+        return _left_out(ordinals_of(devices, driver), monitor)
     drivers = drivers_of(devices, driver)
-    watching = make_monitor(monitor, drivers)
+    watching = make_monitor(monitor, [each.info.device_id for each in drivers])
     _refuse_if_permanent("reinitialize")
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     budgets = [
@@ -247,6 +257,14 @@ def reinitialize(
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
     return _installed
+
+
+def _left_out(ordinals: Sequence[int], monitor: bool | Mapping[str, Any]) -> Installation:  # noqa: FBT001 - the argument of reinitialize
+    """Return the handle of a call that changed nothing, since the switch is off."""
+    watching = make_monitor(monitor, ordinals)
+    made = Installation((), (), watching, "" if watching else "as asked", off_on=ordinals[0])
+    made.start_monitor()  # which watches nothing, and can be asked for its report
+    return made
 
 
 def restore() -> None:

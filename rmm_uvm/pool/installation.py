@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import rmm
 
@@ -24,6 +24,7 @@ from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.report.document import Block, Document, Paragraph, Table, TableColumn
 from rmm_uvm.residency.budget import Budget, no_automatic_budget
+from rmm_uvm.support.off_switch import OFF
 from rmm_uvm.support.settings import EVICTION_POLICIES, PREFETCH_MODES, PrefetchMode
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.watch.monitor import Monitor
@@ -32,6 +33,7 @@ __all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
 
 _WIDTH = 100
 _RELEASED = "rmm_uvm: this pool is not installed any more"
+_IS_OFF = f"rmm_uvm is {OFF}: memory, hooks and warnings are as they were before the call"
 
 
 class Installation:
@@ -54,6 +56,12 @@ class Installation:
     arguments : mapping of str to object
         What `rmm_uvm.reinitialize` was called with, every keyword, as given. Empty once the pools
         are restored or replaced.
+    state : {"on", "off", "released"}
+        "off" if ``RMM_UVM=off`` kept the call from installing anything. Then there are no devices,
+        `managed_mr` is the resource that RMM has, and what the handle is asked to do is not done.
+        "released" once the pools are restored or replaced.
+    reason : str
+        Why the state is "off"; empty otherwise.
     holders : set of str
         Dask workers of this process that rely on the pools; the last that leaves puts back what was
         there before. Empty unless `rmm_uvm.dask` is at work.
@@ -70,31 +78,45 @@ class Installation:
         monitor: Monitor | None = None,
         monitor_reason: str = "",
         undo: Callable[[], None] = lambda: None,
+        off_on: int | None = None,
     ) -> None:
         self.devices = tuple(devices)
         self.wirings = tuple(wirings)
         self.monitor = monitor
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
+        self._off_on = off_on  # the device whose resource stays, where the switch is off
         self._when_released: list[Callable[[], object]] = []
         self.arguments: dict[str, Any] = {}
         self.holders: set[str] = set()
 
     @property
+    def state(self) -> str:  # noqa: D102 - among the attributes above
+        if self._off_on is not None:
+            return "off"
+        return "on" if self.devices else "released"
+
+    @property
+    def reason(self) -> str:  # noqa: D102 - among the attributes above
+        return OFF if self.state == "off" else ""
+
+    @property
     def managed_mr(self) -> UvmResourceAdaptor:
-        """The managed pool of the first device.
+        """The managed pool of the first device; in the state "off" the resource that RMM has.
 
         Raises
         ------
         AvailabilityError
             If it was restored or replaced.
         """
+        if self._off_on is not None:  # memory can be allocated from it as from a pool of ours
+            return cast(UvmResourceAdaptor, rmm.mr.get_per_device_resource(self._off_on))
         return self._first.managed_mr
 
     @property
     def ipc_mr(self) -> IpcPool | None:
         """The IPC pool of the first device, or None. Raises as `managed_mr`."""
-        return self._first.ipc_mr
+        return None if self._off_on is not None else self._first.ipc_mr
 
     @property
     def _first(self) -> DeviceInstallation:
@@ -137,6 +159,8 @@ class Installation:
         >>> handle.set_budget(None)
         >>> rmm_uvm.restore()
         """
+        if self._off_on is not None:
+            return
         meant = [
             each
             for each in (self._first, *self.devices[1:])
@@ -146,6 +170,14 @@ class Installation:
             raise AvailabilityError(f"no managed pool is installed on device {device}")
         for each in meant:
             each.managed_mr.set_budget(budget)
+
+    def line(self) -> str:
+        """Return in one line what is on: pools with their budgets, and the monitor."""
+        if self.state != "on":
+            return repr(self)
+        pools = "; ".join(map(_line_of, self.devices))
+        _, state, reason = _monitor_row(self)
+        return f"{pools}; monitor {state} ({reason})"
 
     def start_monitor(self) -> None:
         """Begin to watch. What goes wrong is a reason in the table: memory works without."""
@@ -190,6 +222,9 @@ class Installation:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._off_on is not None:
+            self.stop_monitor()
+            return
         try:
             self._undo()
         except (AvailabilityError, FindingWarning) as refused:
@@ -223,6 +258,8 @@ class RemoteInstallation:
 
 def render(installation: Installation) -> str:
     """Return the table that the handle's repr shows."""
+    if installation.state == "off":
+        return _IS_OFF
     if not installation.devices:
         return _RELEASED
     from rmm_uvm.report.as_text import as_text  # with rich, which takes its time
@@ -236,6 +273,17 @@ def render(installation: Installation) -> str:
         rows = (*_rows(device, installation.wirings), _monitor_row(installation))
         blocks.append(Table(columns, rows, gap=2))
     return as_text(Document((), tuple(blocks)), _WIDTH)
+
+
+def _line_of(device: DeviceInstallation) -> str:
+    info, sizes = device.info, device.sizes
+    residency = device.managed_mr.managed_mr.residency
+    (_, budget, why), *_ = _budget_rows(info, residency, device.counters)
+    return (
+        f"managed pool on device {info.device_id} ({info.name}, {format_bytes(info.total_bytes)}): "
+        f"{format_bytes(sizes.initial_bytes)}, at most {format_bytes(sizes.maximum_bytes)}; "
+        f"budget {budget} ({why})"
+    )
 
 
 def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[str, str, str]]:

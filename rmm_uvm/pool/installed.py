@@ -14,6 +14,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.budget_warnings import warn_of_budget
 from rmm_uvm.pool.install import current_installation
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.off_switch import is_off
 
 __all__ = ["managed_pools", "residency_statistics"]
 
@@ -26,6 +27,11 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
     mr : rmm.mr.DeviceMemoryResource, optional
         A managed pool, or an adaptor of RMM over one; by default all that are installed.
 
+    Returns
+    -------
+    tuple of UvmResourceAdaptor
+        Empty where ``RMM_UVM=off`` kept pools from being made.
+
     Raises
     ------
     AvailabilityError
@@ -35,6 +41,8 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
     """
     if mr is None:
         installed = current_installation()
+        if installed is None and is_off():
+            return ()
         if installed is None:
             raise AvailabilityError(
                 "no managed pool is installed: call rmm_uvm.reinitialize first, or give mr="
@@ -45,6 +53,8 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
         if isinstance(inner, UvmResourceAdaptor):
             return (inner,)
         inner = getattr(inner, "upstream_mr", None)
+    if is_off():  # it is the resource that a call for a pool gave
+        return ()
     raise ConfigurationError(
         f"mr={type(mr).__name__} is no managed pool of rmm_uvm: give one that "
         "rmm_uvm.managed_pool or rmm_uvm.reinitialize made"
@@ -94,6 +104,8 @@ def residency_statistics(
     >>> mr.deallocate(pointer, 4 << 20)
     """
     pools = managed_pools(mr)
+    if not pools:
+        return ResidencyStatistics.of_none()
     if device is not None:
         pools = tuple(pool for pool in pools if pool.driver.info.device_id == device)
         if not pools:

@@ -11,6 +11,7 @@ from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording, exact_peak_bytes
 from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
+from rmm_uvm.support.off_switch import OFF
 
 __all__ = ["Advice", "about", "alike", "collect", "message", "verdict"]
 
@@ -92,6 +93,9 @@ def verdict(recording: Recording) -> str:
     if recording.failure:
         return words.plain_name(recording.failure, 300)
     figures = [of_device(recording, device) for device in recording.devices]
+    told = {source.reason for source in recording.sources.values()}
+    if OFF in told:
+        return f"no advice: {OFF}"
     if all(_blind(one) for one in figures):
         return "no advice: no memory could be watched"
     unknown = not exact_peak_bytes(recording)  # what came and went between two samples

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.support.units import format_bytes
@@ -19,6 +19,7 @@ SCORE_WINDOW: Final = 256
 """Uses that the score of a predictor looks back on, as in C++."""
 _LEAST_SEEN: Final = 16  # uses, before a predictor is believed, as in C++
 _ON_ABOVE: Final = 0.6  # hit rate, likewise
+_EMPTY: Final[dict[str, Any]] = {"int": 0, "str": "", "bool": False}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -190,6 +191,18 @@ class ResidencyStatistics:
     budget_changes: int = 0
     unmanaged_bytes: int | None = 0
     hidden_bytes: int = 0
+
+    @classmethod
+    def of_none(cls) -> ResidencyStatistics:
+        """Return the statistics where there is no pool: nothing was done, and nothing is there.
+
+        Examples
+        --------
+        >>> ResidencyStatistics.of_none().evicted_bytes
+        0
+        """
+        needed = (each for each in dataclasses.fields(cls) if each.default is dataclasses.MISSING)
+        return cls(**{each.name: _EMPTY[str(each.type)] for each in needed})
 
     @property
     def hit_rate(self) -> float | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import datetime
 import functools
 import json
 import os
@@ -17,7 +18,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rmm_uvm.errors import DataError, UvmError
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.run import child, handover, outputs
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
@@ -34,6 +40,7 @@ from rmm_uvm.run.summary import (
 )
 from rmm_uvm.run.tidying import outlasting_hangups, tell_before
 from rmm_uvm.run.watching import Watch, say
+from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm.support.output import columns_of
 from rmm_uvm.support.variables import likely_slips, setting
 from rmm_uvm.top.seams import Seams
@@ -113,6 +120,8 @@ def watch_command(request: RunRequest, arguments: Sequence[str], seams: Seams) -
     CommandError
         If it cannot be started.
     """
+    if is_off():
+        return _run_unwatched(request, arguments)
     follower = Follower(
         seams,
         faults=request.faults,
@@ -132,6 +141,24 @@ def watch_command(request: RunRequest, arguments: Sequence[str], seams: Seams) -
         finally:
             follower.finish()
         _tell_command(request, folder, follower, status)
+    return status
+
+
+def _run_unwatched(request: RunRequest, arguments: Sequence[str]) -> int:
+    """Run a command as without us; its files say that nothing was seen."""
+    say(OFF)
+    began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    status = run_command(arguments, os.environ, lambda pid: None, request.interval_seconds)
+    recording = Recording(
+        samples=np.zeros(0, SAMPLE_DTYPE),
+        devices=(),
+        sources={"kernel_counters": Availability(available=False, reason=OFF)},
+        began=began,
+        interval_seconds=request.interval_seconds,
+        failure=of_status(status),
+    )
+    notes = [f"no trace was written to {request.trace}: {OFF}"] if request.trace else []
+    _finish(request, recording, notes, sys.stderr)
     return status
 
 

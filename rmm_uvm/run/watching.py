@@ -27,6 +27,7 @@ from rmm_uvm.recording.recorded import PEAK
 from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import NO_POOL
+from rmm_uvm.support.off_switch import OFF, is_off
 
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor
@@ -88,9 +89,12 @@ class Watch:
         if self.request.driver is not None:
             # For what the program installs itself, and for processes that it starts.
             os.environ["RMM_UVM_DRIVER"] = self.request.driver
-        if self.request.pool:
+        if is_off():
+            self.notes.append(f"{NO_POOL}: {OFF}" if self.request.pool else OFF)
+            say(OFF)
+        elif self.request.pool:
             self._install()
-        if self.request.torch:
+        if self.request.torch and not is_off():
             from rmm_uvm.run.torch_memory import TorchRun
 
             self._torch = TorchRun(self.request, shares_pool=self._adaptor is not None, say=say)

@@ -28,12 +28,17 @@ _NAMES = (
     *(each.variable.removeprefix(_PREFIX) for each in SETTINGS.values() if each.variable),
     *(f"WARN_{name}" for name in _OF_WARNINGS),
 )
-KNOWN = frozenset(f"{_PREFIX}{name}" for name in _NAMES)
+_SWITCH = "RMM_UVM"
+KNOWN = frozenset({_SWITCH, *(f"{_PREFIX}{name}" for name in _NAMES)})
 """All of them; a test holds this to what the package reads, and to docs/configuration.md."""
 
 # What Kubernetes gives every pod beside a service, whose name may begin with rmm-uvm.
 _OF_SERVICES = re.compile(r"\w+_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_[A-Z]+(_\w+)?)?)")
 _ALIKE, _MUCH_ALIKE = 0.6, 0.8
+# What people write who mean the off switch.
+_LIKE_SWITCH = frozenset(
+    {"OFF", "ON", "SWITCH"} | {f"{do}ABLE{d}" for do in ("EN", "DIS") for d in ("", "D")}
+)
 
 
 def setting(name: str) -> str:
@@ -97,6 +102,8 @@ def likely_slips(names: Iterable[str]) -> list[str]:
 def _nearest(name: str, cutoff: float) -> str:
     # Without what all of them have in common, which would make any two alike.
     wanted = name.upper().removeprefix(_PREFIX)
+    if wanted in _LIKE_SWITCH:
+        return _SWITCH
     ends = [known for known in _NAMES if known.endswith(f"_{wanted}") and wanted]
     asked = [known for known in ends if not known.startswith("WARN_")]  # no thresholds by chance
     found = asked or difflib.get_close_matches(wanted, _NAMES, n=1, cutoff=cutoff)

@@ -55,7 +55,11 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     >>> with rmm_uvm.torch.announced(pool):
     ...     loss = torch.nn.Linear(4, 1)(torch.ones(4))  # on the CPU: nothing to announce
     """
-    managed_mr = managed_pools(mr)[0].managed_mr
+    pools = managed_pools(mr)
+    if not pools:  # the off switch is set
+        yield
+        return
+    managed_mr = pools[0].managed_mr
     managed = managed_mr.residency
     kept = managed.residency()
     info = managed_mr.driver.info

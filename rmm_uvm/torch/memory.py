@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import rmm
 import torch
@@ -23,6 +24,8 @@ from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, of_torch
+from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
@@ -267,6 +270,59 @@ class TorchMemory:
         )
 
 
+_COUNTS_OF_SEGMENTS = (  # as `TorchSegments.statistics` has them
+    *("segment_bytes", "peak_segment_bytes", "segments", "refused", "reused", "freed", "unfenced"),
+)
+
+
+class _OffTorchMemory(TorchMemory):
+    """What `install` gives where the switch is off: torch allocates as without us."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.managed_mr = cast(ManagedMemoryResource, rmm.mr.get_per_device_resource(device))
+
+    @property
+    def acting(self) -> bool:
+        return False
+
+    @property
+    def pool(self) -> Any:
+        return None
+
+    def close(self) -> None:
+        _current.pop(self.device, None)
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "acting": False,
+            "steps": 0,
+            "reclaims": 0,
+            "trims": 0,
+            "activations": None,
+            "segments": dict.fromkeys(_COUNTS_OF_SEGMENTS, 0),
+            "residency": dataclasses.asdict(ResidencyStatistics.of_none()),
+            "last_refusal": "",
+        }
+
+
+def _left_out(device: int | str | torch.device | None) -> TorchMemory:
+    """Return the handle of a call that changed nothing; torch is not made to open a GPU for it."""
+    is_current = device is None or str(device) == "cuda"
+    ordinal = 0 if is_current and not torch.cuda.is_initialized() else ordinal_of(device)
+    _refuse_twice(ordinal)
+    memory = _current[ordinal] = _OffTorchMemory(ordinal)
+    logging.getLogger("rmm_uvm").info("rmm_uvm: torch's memory is as it was: %s", OFF)
+    return memory
+
+
+def _refuse_twice(ordinal: int) -> None:
+    if ordinal in _current:
+        raise AvailabilityError(
+            f"torch allocates managed memory on device {ordinal} already: close that first"
+        )
+
+
 def installed_memory(device: int | str | torch.device | None = None) -> TorchMemory | None:
     """Return what serves torch on a device now; None if nothing of ours does.
 
@@ -322,7 +378,7 @@ def install(
     Returns
     -------
     TorchMemory
-        Its handle.
+        Its handle. Where the environment says ``RMM_UVM=off``, of memory that is torch's own.
 
     Raises
     ------
@@ -346,12 +402,11 @@ def install(
         raise ConfigurationError(
             f"eager={eager!r}: use True, False, or None for the budget's ahead"
         )
+    if is_off():
+        return _left_out(device)
     check_torch()
     ordinal = ordinal_of(device)
-    if ordinal in _current:
-        raise AvailabilityError(
-            f"torch allocates managed memory on device {ordinal} already: close that first"
-        )
+    _refuse_twice(ordinal)
     managed_mr = _installed_resource(ordinal) if mr is None else managed_pools(mr)[0].managed_mr
     if managed_mr is not None and managed_mr.driver.info.device_id != ordinal:
         raise ConfigurationError(

@@ -30,6 +30,7 @@ from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.requirements import installed_version
 from rmm_uvm.watch import stages
 from rmm_uvm.watch.advisor import Advisor
@@ -113,7 +114,11 @@ class Session:
     def _open(self, opened: contextlib.ExitStack) -> None:
         """Open everything; `opened` closes it in the opposite order."""
         settings = self.settings
-        watched = sources.open_devices(settings.devices, settings.driver)
+        self._off = off = is_off()
+        if off:  # it can be asked for everything, and has seen nothing
+            watched = sources.off_devices(settings.devices)
+        else:
+            watched = sources.open_devices(settings.devices, settings.driver)
         self._watched = {device.facts.device_id: device for device in watched}
         self.devices: tuple[RecordedDevice, ...] = tuple(device.facts for device in watched)
         self._driver_version = driver_version(watched)
@@ -147,17 +152,18 @@ class Session:
         opened.callback(sampler.stop)
         for chain in self._chains.values():
             chain.refresh()
-        if settings.attribution:
+        if settings.attribution and not off:
             from rmm_uvm.watch.sampling.attribution import Attribution
 
             self._attribution = attribution = Attribution(
                 {i: d.driver for i, d in self._watched.items() if d.driver is not None}
             )
             opened.callback(lambda: attribution.stop(self.elapsed_seconds()))
-        if settings.publish:
+        if settings.publish and not off:
             self._publisher = Publisher()
             opened.callback(self._publisher.close)
-        sampler.start()
+        if not off:
+            sampler.start()
         self._fixed_sources = sources.fixed_sources(watched, sampler, faults=settings.faults)
         self._advisor = Advisor(
             self,  # and not the sampler, which is let go of in the end
@@ -174,7 +180,8 @@ class Session:
         if (tracing := self._tracing) is not None:  # once more after the last look
             opened.callback(lambda: tracing.flush(sampler, self.findings))
         opened.callback(lambda: self._advisor.stop(self._patience_seconds))
-        self._advisor.start()
+        if not off:
+            self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
         writer = None if self._tracing is None else self._tracing.writer
         self._stages = stages.StageLog(
@@ -339,6 +346,8 @@ class Session:
             found["board"] = self._publisher.available
         if self._tracing is not None:
             found["trace"] = self._tracing.available
+        if self._off:  # what is missing is missing for one reason
+            return {name: each if each else sources.OFF_SOURCE for name, each in found.items()}
         return found
 
     def _moved(self, device: WatchedDevice) -> bool:

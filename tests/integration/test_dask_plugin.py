@@ -286,3 +286,38 @@ def test_plugin_whose_pool_cannot_be_had_leaves_nothing_of_the_one_that_went(
         assert "rmm-uvm" in worker.metrics
 
     on_a_worker(test, preload=True)
+
+
+# --- the off switch ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preload", [False, True])
+def test_worker_starts_without_the_pool_where_the_switch_is_off(
+    preload: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM", "off")
+    before = rmm.mr.get_per_device_resource(0)
+
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(maximum_pool_size="32MiB"))
+        assert rmm.mr.get_per_device_resource(0) is before
+        assert await client.submit(int, 7) == 7
+        await client.unregister_worker_plugin("rmm-uvm")
+        assert worker.status.name == "running"
+
+    with cluster.logged() as lines:
+        on_a_worker(test, preload=preload)
+    off = "installs nothing: switched off by RMM_UVM=off"
+    holders = ["the preload"] * preload + ["the plugin"]
+    assert lines == [f"rmm_uvm: {holder} {off}" for holder in holders]
+
+
+def test_worker_refuses_a_switch_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM", "no")
+
+    async def test(client: Client, _worker: Worker) -> None:
+        with pytest.raises(ConfigurationError, match="RMM_UVM is 'no'"):
+            await client.register_plugin(UvmPlugin())
+
+    on_a_worker(test)

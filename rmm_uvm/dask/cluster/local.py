@@ -26,6 +26,7 @@ from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
 from rmm_uvm.dask.preload import EVENT_TOPIC, REFUSED
 from rmm_uvm.dask.worker.nanny import LocalNanny
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.variables import setting
 
 __all__ = ["RefusedStarts", "local_cluster"]
@@ -189,6 +190,7 @@ def _look_around() -> Surroundings:
         worker_preload_argv=dask.config.get("distributed.worker.preload-argv", None) or (),
         ucx_pool_size=dask.config.get("distributed-ucxx.rmm.pool-size", None),
         ucx_multi_buffer=bool(dask.config.get("distributed-ucxx.multi-buffer", None)),
+        switched_off=is_off(),
     )
 
 

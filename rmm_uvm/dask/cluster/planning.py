@@ -21,6 +21,7 @@ from rmm_uvm.residency.budget import (
 )
 from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.off_switch import OFF
 from rmm_uvm.support.units import parse_size
 
 __all__ = ["ClusterPlan", "Surroundings", "plan_cluster"]
@@ -63,6 +64,8 @@ class Surroundings:
         Of ``distributed.worker`` in Dask's configuration.
     ucx_pool_size, ucx_multi_buffer
         As in `rmm_uvm.dask.worker.refusals.WorkerFacts`.
+    switched_off : bool
+        ``RMM_UVM=off``: workers get no pool, and what suits one is left to dask-cuda.
     """
 
     section: Mapping[str, Any] | None = None
@@ -75,6 +78,7 @@ class Surroundings:
     worker_preload_argv: Sequence[Any] = ()
     ucx_pool_size: object = None
     ucx_multi_buffer: bool = False
+    switched_off: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +130,8 @@ def plan_cluster(
             (logging.WARNING, f"workers on simulated devices of {size}{reason}: no GPU is used")
         )
     is_simulated = bool(lines)
+    if around.switched_off:
+        lines.append((logging.INFO, f"workers get no pool: {OFF}"))
     _refuse(others, around, is_simulated=is_simulated)
     _refuse_budget(settings, driver, keywords, around)
     if n_workers is not None and (
@@ -135,10 +141,11 @@ def plan_cluster(
     if is_simulated:
         n_workers = n_workers or _SIMULATED_WORKERS
         others = {name: value for name, value in others.items() if name not in _CUDA_ONLY}
-    else:
+    elif not around.switched_off:  # else dask-cuda spills, as without us
         others.setdefault("device_memory_limit", 0)
     chosen = settings.protocol
-    if chosen is None and "security" not in others and not is_simulated:
+    of_ours = not is_simulated and not around.switched_off
+    if chosen is None and "security" not in others and of_ours:
         chosen = "tcp" if around.ucx_problem else "ucxuvm"
         if around.ucx_problem:
             lines.append((logging.WARNING, f"workers exchange data over TCP: {around.ucx_problem}"))

@@ -27,6 +27,7 @@ from rmm_uvm.dask.worker.host_share import HostShare, workers_on_host
 from rmm_uvm.dask.worker.refusals import count_visible_devices, facts_of, refusals, remarks
 from rmm_uvm.errors import ConfigurationError, UvmError
 from rmm_uvm.support.kinds import Size
+from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm.support.units import format_bytes
 
@@ -129,7 +130,7 @@ class WorkerPool:
         return pool
 
     def hold(self, holder: str, keywords: dict[str, Any], *, is_base: bool = False) -> None:
-        """Have the pool installed with these settings.
+        """Have the pool installed with these settings; nothing where ``RMM_UVM=off``.
 
         Parameters
         ----------
@@ -154,6 +155,9 @@ class WorkerPool:
             self._holders.add(holder)
         importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
         settings = self._settings(keywords, is_base=is_base)
+        if is_off():
+            _logger.info("rmm_uvm: %s installs nothing: %s", holder, OFF)
+            return
         facts = facts_of(self._worker, settings)
         if refused := refusals(facts):
             raise ConfigurationError("; ".join(refused))

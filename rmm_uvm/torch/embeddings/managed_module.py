@@ -12,8 +12,9 @@ import rmm
 import torch
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.pool.build import managed_pool
+from rmm_uvm.pool.build import build_pool
 from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.support.messages import shown
@@ -78,8 +79,8 @@ def _pool_given(
     if mr is not None:
         if driver is not None:
             raise ConfigurationError("driver= and mr=: a pool has its driver; give one of the two")
-        managed_pools(mr)  # raises where it is none
-        return mr
+        # Raises where it is none. A table needs one: the switch that is off keeps none from it.
+        return mr if managed_pools(mr) else None
     if driver is None and current_installation() is not None:
         return managed_pools()[0]
     return None
@@ -90,12 +91,13 @@ def _pool_of_its_own(
 ) -> rmm.mr.DeviceMemoryResource:
     """Return a pool that holds one table and nothing else."""
     whole_bytes = (-(-table_bytes // VA_BLOCK_BYTES) + 1) * VA_BLOCK_BYTES
-    return managed_pool(
-        driver=driver,
+    pool = build_pool(
         initial_pool_size=whole_bytes,
         maximum_pool_size=whole_bytes,
+        driver=driver,
         device_budget=None,
     )
+    return UvmResourceAdaptor(pool, prefetch="auto")
 
 
 class ManagedModule(torch.nn.Module):

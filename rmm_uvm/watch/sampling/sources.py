@@ -20,18 +20,21 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.recorded import RecordedDevice
+from rmm_uvm.support.off_switch import OFF
 from rmm_uvm.watch.sampling import chain
 
 __all__ = [
     "AVAILABLE",
     "MOVED",
     "NOT_ASKED_FOR",
+    "OFF_SOURCE",
     "OTHER_THAN_NAMED",
     "SWITCHED_OFF",
     "WatchedDevice",
     "fixed_sources",
     "of_all",
     "of_any",
+    "off_devices",
     "open_devices",
     "renewed",
     "slot_of",
@@ -41,6 +44,7 @@ AVAILABLE = Availability(available=True)
 # Reasons that begin so are no fault: see `rmm_uvm.watch.judging.policy.worth_telling`.
 NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
 SWITCHED_OFF = Availability(available=False, reason="switched off")
+OFF_SOURCE = Availability(available=False, reason=OFF)
 MOVED = Availability(
     available=False,
     reason="the pool is on another simulated device than the one watched: start a new monitor",
@@ -102,6 +106,14 @@ def open_devices(
         As in `rmm_uvm.drivers.choose_driver`. None: the one of the installed chain, if any.
     """
     return [open_device(device_id, driver) for device_id in devices_to_watch(asked)]
+
+
+def off_devices(asked: tuple[int, ...] | None) -> list[WatchedDevice]:
+    """Return the devices of a monitor that is switched off: nothing of them is opened."""
+    return [
+        WatchedDevice(RecordedDevice(device_id, "unknown", "", 0, 0), None, OFF, OFF_SOURCE)
+        for device_id in devices_to_watch(asked)
+    ]
 
 
 def devices_to_watch(asked: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from types import SimpleNamespace
@@ -347,3 +348,21 @@ def test_memory_of_gpus_is_what_nvml_tells_of_each(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pynvml", None)
     around = cluster._look_around()
     assert (around.gpus, around.largest_gpu_bytes) == (0, None)
+
+
+# --- the off switch ----------------------------------------------------------------------------
+
+
+def test_what_suits_a_pool_is_left_to_dask_cuda_where_the_switch_is_off() -> None:
+    found = plan(around=dataclasses.replace(TWO_GPUS, switched_off=True))
+    assert "device_memory_limit" not in found.keywords
+    assert found.keywords["protocol"] is None
+    assert [line for _, line in found.lines] == ["workers get no pool: switched off by RMM_UVM=off"]
+    assert plan().keywords["device_memory_limit"] == 0
+    assert plan().keywords["protocol"] == "ucxuvm"
+
+
+def test_protocol_and_limit_that_are_asked_for_stay_where_the_switch_is_off() -> None:
+    around = dataclasses.replace(TWO_GPUS, switched_off=True)
+    found = plan(around=around, protocol="ucxuvm", device_memory_limit=0)
+    assert (found.keywords["protocol"], found.keywords["device_memory_limit"]) == ("ucxuvm", 0)

@@ -20,7 +20,7 @@ from ..doctor.test_doctor import examined
 from ..run.started import SIMULATED, run, script
 
 CONFIGURATION = Path(__file__).resolve().parents[3] / "docs/configuration.md"
-NAME = re.compile(r"RMM_UVM_[A-Z_]*[A-Z]")
+NAME = re.compile(r"(?<![A-Z_])RMM_UVM(?:_[A-Z_]*[A-Z])?(?![A-Z_])")
 
 
 def shown(**facts: object) -> str:
@@ -41,7 +41,7 @@ def test_known_variables_are_those_that_the_package_reads() -> None:
 
 
 def test_known_variables_are_those_of_the_tables_of_the_configuration() -> None:
-    rows = re.findall(r"^\| `(RMM_UVM_\w+)` \|", CONFIGURATION.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(RMM_UVM\w*)` \|", CONFIGURATION.read_text(), re.MULTILINE)
     assert sorted(rows) == sorted(KNOWN)
 
 
@@ -56,6 +56,9 @@ def test_known_variables_are_those_of_the_tables_of_the_configuration() -> None:
         ("rmm_uvm_driver", "RMM_UVM_DRIVER"),
         ("RMM_UVM_", ""),
         ("RMM_UVM_X", ""),
+        ("RMM_UVM_OFF", "RMM_UVM"),
+        ("RMM_UVM_ENABLED", "RMM_UVM"),
+        ("RMM_UVM_DISABLE", "RMM_UVM"),
     ],
 )
 def test_variable_that_nothing_reads_is_told_with_the_nearest(name: str, nearest: str) -> None:
