@@ -8,6 +8,7 @@ import importlib
 import pickle
 from typing import Any
 
+import polars
 import pytest
 import rmm
 
@@ -204,6 +205,15 @@ def test_managed_pool_can_be_made_by_name_from_plain_options() -> None:
     assert isinstance(mr, UvmResourceAdaptor)
     assert mr.upstream_mr.pool_size() == 32 * MIB
     assert mr.prefetch == "always"
+
+
+def test_engine_of_polars_hands_on_the_pool_that_it_is_given() -> None:
+    # What it hands on, cudf-polars makes current for the query; without cuDF it is not called.
+    pool = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    assert polars.GPUEngine(memory_resource=pool).memory_resource is pool
+    assert polars.GPUEngine().memory_resource is None  # it takes none that is installed
+    name = "rmm_uvm.mr.ManagedPool"
+    assert polars.GPUEngine(memory_resource_config=name).config["memory_resource_config"] == name
 
 
 def test_managed_pool_by_name_takes_its_driver_from_the_environment(
