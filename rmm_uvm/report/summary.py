@@ -25,6 +25,7 @@ from rmm_uvm.report.document import (
     Tasks,
 )
 from rmm_uvm.report.figures import Figures, StageFigures, between, by_stage, in_all, of_device
+from rmm_uvm.support.off_switch import OFF
 
 __all__ = ["LINES", "SIMULATED", "cell_summary", "summary"]
 
@@ -76,7 +77,8 @@ def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float)
     if not lines:
         made = [finding for finding in made if finding.kind != "monitor"]  # this line says it
         missing = _missing_sources(recording)
-        reason = missing[0] if missing else "no device"
+        off = any(source.reason == OFF for source in recording.sources.values())
+        reason = OFF if off else missing[0] if missing else "no device"
         seconds = words.clock_text(end_seconds - begin_seconds)
         lines.append(f"uvm: {seconds}, memory could not be watched: {reason}")
     blocks = [Paragraph(line, fit="keep") for line in lines]

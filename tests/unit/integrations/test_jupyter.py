@@ -165,6 +165,17 @@ def test_cell_without_gpu_runs_and_says_why_in_one_line(
     assert re.match(r"uvm: [\d.]+ [mun]?s, memory could not be watched: ", lines[1])
 
 
+def test_cell_with_the_off_switch_runs_and_says_why_it_was_not_watched(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM", "off")
+    run("%%uvm --faults --attribution\n3 * 4")
+    value, line = capsys.readouterr().out.strip().splitlines()
+    assert value.endswith("12")
+    assert line.endswith("memory could not be watched: switched off by RMM_UVM=off")
+    run("%uvm_report")  # of the cell
+
+
 def test_report_of_nothing_says_how_to_begin(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run("%uvm_report")
 
