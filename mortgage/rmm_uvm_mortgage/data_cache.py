@@ -59,16 +59,26 @@ def generated_data(
             "set XDG_CACHE_HOME to a directory that can be written"
         ) from error
     try:
-        generate(partial, config, progress=progress)
-        _publish(partial, target)
+        data = _folder_in(partial)
+        generate(data, config, progress=progress)
+        _publish(data, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
+def _folder_in(partial: Path) -> Path:
+    """Make a folder whose rights the umask decides; the one around it is private."""
+    data = partial / "data"
+    try:
+        data.mkdir()
+    except OSError as error:
+        raise DataError(f"{data} cannot be made: {error.strerror}") from error
+    return data
+
+
 def _publish(partial: Path, target: Path) -> None:
     """Give a data set its name, unless another process was faster: theirs is the same."""
-    partial.chmod(0o755)
     try:
         partial.rename(target)
     except OSError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.recording.values import value_of
+from rmm_uvm.support.output import whole_file
 from rmm_uvm_mortgage.files import DataFiles, find_files
 from rmm_uvm_mortgage.ranges import body_of
 from rmm_uvm_mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
@@ -70,9 +71,8 @@ def write_domains(directory: Path, domains: Mapping[str, tuple[str, ...]]) -> No
         for path, _ in find_files(directory).tables()
     }
     content = {"file_bytes": sizes, "domains": {k: sorted(v) for k, v in domains.items()}}
-    partial = directory / f"{FILE_NAME}.partial"
-    partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    partial.replace(directory / FILE_NAME)
+    with whole_file(directory / FILE_NAME) as target:
+        target.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _read(path: Path, files: DataFiles) -> Domains:

@@ -188,7 +188,7 @@ def generate(
         write_domains(directory, sorted_domains())
     except OSError as error:
         raise DataError(
-            f"the data set cannot be written to {directory} ({error.strerror}) after "
+            f"the data set cannot be written to {directory} ({error.strerror or error}) after "
             f"{format_bytes(written_bytes)}; make room, or choose another directory or size"
         ) from error
     return GeneratedData(directory, plan.loans_per_quarter * config.quarters, rows, written_bytes)

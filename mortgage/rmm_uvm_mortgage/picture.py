@@ -85,7 +85,7 @@ def draw(runs: Sequence[tuple[str, RunReport]], path: Path) -> None:
         device = "Simulated device: allocations are real, residency is modelled"
     figure.suptitle(device, fontsize=11)
     with written_whole(path, "the picture") as target:
-        figure.savefig(target, dpi=130)
+        figure.savefig(target, dpi=130, format=path.suffix[1:].lower())
 
 
 def check(path: Path) -> None:

@@ -321,6 +321,25 @@ cdef bytes _as_text(text):
     return str(text).encode(errors="replace")
 
 
+cdef int _open_empty(str path) except -1:
+    """Open a file in which nothing is, and have it readable for this user alone.
+
+    What it is is asked of the open file: it may be another one than was there before.
+    """
+    cdef int file = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(file)
+        if found.st_uid != os.geteuid():
+            raise OSError("it belongs to another user; name another file")
+        if not stat.S_ISREG(found.st_mode) or found.st_size > 0:
+            raise FileExistsError
+        os.fchmod(file, 0o600)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
 cdef int _open_new(str path, bool overwrite) except -1:
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
     try:
@@ -333,9 +352,10 @@ cdef int _open_new(str path, bool overwrite) except -1:
         try:
             return os.open(path, flags | os.O_EXCL, 0o600)
         except FileExistsError:
-            if not stat.S_ISREG(os.stat(path).st_mode) or os.stat(path).st_size > 0:
+            found = os.lstat(path)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > 0:
                 raise
-            return os.open(path, flags | os.O_TRUNC, 0o600)  # empty: mktemp made it
+            return _open_empty(path)  # mktemp made it
     except FileExistsError:
         raise DataError(
             f"the trace {path} exists: name another file, or remove it first"

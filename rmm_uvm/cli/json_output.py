@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rmm_uvm.errors import DataError
+from rmm_uvm.support.output import written_whole
 
 __all__ = ["write_json"]
 
@@ -35,7 +35,5 @@ def write_json(report: Mapping[str, Any], where: str) -> None:
     if where == "-":
         click.echo(text)
         return
-    try:
-        Path(where).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{where} cannot be written: {error.strerror or error}") from error
+    with written_whole(Path(where), "the report") as target:
+        target.write_text(text + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 from rmm_uvm.errors import DataError
 from rmm_uvm.recording.as_json import plain, restored
 from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.support.output import whole_file
 
 __all__ = ["load", "save"]
 
@@ -22,10 +23,10 @@ _SAMPLES, _FACTS = "samples.raw", "recording.json"
 
 def save(recording: Recording, folder: Path) -> None:
     """Write a recording to a folder; the JSON file comes last, so that it says all is there."""
-    (folder / _SAMPLES).write_bytes(recording.samples.tobytes())
-    partial = folder / f"{_FACTS}.partial"
-    partial.write_text(json.dumps(plain(recording)))
-    partial.replace(folder / _FACTS)
+    with whole_file(folder / _SAMPLES, private=True) as target:
+        target.write_bytes(recording.samples.tobytes())
+    with whole_file(folder / _FACTS, private=True) as target:
+        target.write_text(json.dumps(plain(recording)))
 
 
 def load(folder: Path) -> Recording | None:

@@ -35,6 +35,7 @@ from typing import Any
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.simulator.profile import CONSTANTS, NAME_PATTERN, Machine
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.output import written_whole
 from rmm_uvm.support.package_files import package_names, package_text
 
 __all__ = [
@@ -244,16 +245,8 @@ def save_machine(machine: Machine, path: str | os.PathLike[str]) -> None:
     DataError
         If the file cannot be written; a file that was there is then unchanged.
     """
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    try:
-        try:
-            unfinished.write_text(format_machine(machine), encoding="utf-8")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+    with written_whole(Path(path), "the machine file") as target:
+        target.write_text(format_machine(machine), encoding="utf-8")
 
 
 def user_machines() -> Path | None:

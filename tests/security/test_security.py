@@ -21,19 +21,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import rmm
 
 import rmm_uvm
 from rmm_uvm.dask.reports.worker_recording import unpacked
+from rmm_uvm.errors import DataError
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.ipc.table import LeaseTable, RemoteTable
+from rmm_uvm.report import Report
 from rmm_uvm.residency import Budget
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.session import watch_command
 from rmm_uvm.watch.telling.board import Board, read_board
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.generate import GeneratorConfig
 
 from ..unit.top.fakes import FakeMachine
 
@@ -183,6 +188,72 @@ def test_leases_that_are_not_for_their_user_alone_are_refused(
 def test_trace_is_for_its_user_alone(tmp_path: Path) -> None:
     with rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None, trace=tmp_path / "a.trace"):
         assert mode(tmp_path / "a.trace") == 0o600
+
+
+@pytest.mark.parametrize("planted", ["file", "link"])
+def test_trace_is_not_written_into_what_others_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    path, elsewhere = tmp_path / "a.trace", tmp_path / "elsewhere"
+    elsewhere.touch()
+    if planted == "link":
+        path.symlink_to(elsewhere)
+    else:
+        path.touch()
+        monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    watched = rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None, trace=path, publish=False)
+    with pytest.raises(DataError, match="another user" if planted == "file" else "exists"):
+        watched.start()
+    assert path.stat().st_size == elsewhere.stat().st_size == 0
+
+
+def test_planted_file_or_link_is_no_way_to_a_report(tmp_path: Path) -> None:
+    """What was planted under the name that reports once had on their way stays as it is."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".partial-a.json").symlink_to(victim)
+    (tmp_path / ".partial-b.json").touch(0o666)
+    saved_report().save_json(tmp_path / "a.json")
+    saved_report().save_json(tmp_path / "b.json")
+    assert victim.read_text() == "precious"
+    assert (tmp_path / ".partial-b.json").stat().st_size == 0
+    for name in ("a.json", "b.json"):
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / name).stat().st_uid == os.geteuid()
+
+
+def test_report_under_way_is_made_new_and_beside_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[Path, int]] = []
+    opened = os.open
+
+    def noting(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if flags & os.O_CREAT:
+            made.append((Path(path), flags))
+        return opened(path, flags, *arguments, **options)
+
+    report = saved_report()
+    monkeypatch.setattr(os, "open", noting)
+    report.save_json(tmp_path / "a.json")
+    ((path, flags),) = made
+    assert path.parent == tmp_path
+    assert flags & os.O_EXCL
+
+
+def saved_report() -> Report:
+    with rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None, publish=False) as watched:
+        pass
+    return watched.report()
+
+
+def test_generated_data_are_as_the_umask_has_it(tmp_path: Path) -> None:
+    os.umask(0o027)
+    config = GeneratorConfig(loans_per_quarter=20, months=12)
+    folder = generated_data(config, directory=tmp_path / "cache")
+    assert mode(folder) == 0o750
+    assert {mode(path) for path in folder.rglob("*") if path.is_file()} == {0o640}
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 def test_saved_report_is_as_the_umask_has_it(tmp_path: Path) -> None:

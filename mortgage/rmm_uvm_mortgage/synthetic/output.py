@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from rmm_uvm.support.output import whole_file
 from rmm_uvm_mortgage.schema import TableSchema
 from rmm_uvm_mortgage.synthetic.text import header_line
 
@@ -20,16 +21,11 @@ def output_file(path: Path, schema: TableSchema) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : Path
-        The file's name once it is complete; until then it ends in ``.partial``. When the enclosed
-        block fails, the partial file is removed and a file of that name stays as it was.
+        The file's name once it is complete, as `rmm_uvm.support.output.whole_file` has it. When
+        the enclosed block fails, nothing is left of it and a file of that name stays as it was.
     schema : TableSchema
         The table.
     """
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(header_line(schema))
-            yield file
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as target, target.open("wb") as file:
+        file.write(header_line(schema))
+        yield file

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm_mortgage.dictionary import FILE_NAME
 from rmm_uvm_mortgage.generate import GeneratorConfig, GeneratorProgress, generate
 from rmm_uvm_mortgage.schema import PERFORMANCE
+from rmm_uvm_mortgage.synthetic import output
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -116,19 +119,14 @@ def test_generate_with_a_full_disk_leaves_nothing_half_written(
                 raise OSError(errno.ENOSPC, "No space left on device")
             return int(self._file.write(data))
 
-        def __enter__(self) -> FullDisk:
-            return self
+    real_output_file = output.output_file
 
-        def __exit__(self, *error: object) -> None:
-            self._file.close()
+    @contextlib.contextmanager
+    def output_file(path: Path, *args: Any) -> Iterator[Any]:
+        with real_output_file(path, *args) as file:
+            yield FullDisk(file) if path.name.startswith("Performance_2000Q2") else file
 
-    real_open = Path.open
-
-    def open_file(path: Path, *args: Any, **kwargs: Any) -> Any:
-        file = real_open(path, *args, **kwargs)
-        return FullDisk(file) if path.name.startswith("Performance_2000Q2") else file
-
-    monkeypatch.setattr(Path, "open", open_file)
+    monkeypatch.setattr(output, "output_file", output_file)
 
     with pytest.raises(DataError, match=r"No space left on device.*make room"):
         generate(tmp_path, GeneratorConfig(loans_per_quarter=5, quarters=2, months=2))

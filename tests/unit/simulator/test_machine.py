@@ -231,7 +231,7 @@ def test_save_replaces_a_file_and_leaves_nothing_beside_it(tmp_path: Path) -> No
 
 
 def test_save_into_no_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be written: No such file"):
+    with pytest.raises(DataError, match=r"the machine file cannot be written to .*: No such file"):
         save_machine(load_machine(H200), tmp_path / "none" / "mine.toml")
 
 

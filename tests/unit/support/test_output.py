@@ -9,15 +9,18 @@ import fcntl
 import io
 import os
 import pty
+import re
+import stat
 import struct
 import termios
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rmm_uvm.errors import DataError
-from rmm_uvm.support.output import columns_of, written_whole
+from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.support.output import check_writable, columns_of, written_whole
 
 
 def test_output_written_is_the_only_file_left(tmp_path: Path) -> None:
@@ -74,6 +77,156 @@ def test_output_to_a_device_file_is_written_there() -> None:
     with written_whole(Path("/dev/null"), "the report") as target:
         target.write_text("gone")
     assert Path("/dev/null").is_char_device()
+
+
+# --- beside others -------------------------------------------------------------------------------
+
+
+def test_writers_of_one_file_at_a_time_all_succeed_and_a_reader_finds_it_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "shared.txt"
+    texts = {letter * size for letter, size in (("a", 5000), ("b", 70_000), ("c", 200_000))}
+    path.write_text("a" * 5000)
+    seen: list[str] = []
+    failed: list[BaseException] = []
+
+    def save(text: str) -> None:
+        try:
+            for _ in range(50):
+                with written_whole(path, "the report") as target:
+                    target.write_text(text)
+                seen.append(path.read_text())
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert set(seen) <= texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_of_files_under_way_cannot_be_foreseen(tmp_path: Path) -> None:
+    names = []
+    for _ in range(3):
+        with written_whole(tmp_path / "x.json", "the report") as target:
+            (under_way,) = tmp_path.glob(".partial-*")
+            names.append(under_way.name)
+            target.write_text("whole")
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"\.partial-[0-9a-f]{32}", name) for name in names)
+
+
+def test_file_that_is_put_in_place_of_one_under_way_is_not_written(tmp_path: Path) -> None:
+    """As who may write to the folder can do, while a report is being made."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    with written_whole(tmp_path / "x.json", "the report") as target:
+        (under_way,) = tmp_path.glob(".partial-*")
+        under_way.unlink()
+        under_way.symlink_to(victim)
+        target.write_text("ours")
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize(("private", "mode"), [(False, 0o640), (True, 0o600)])
+def test_file_is_as_the_umask_has_it_or_for_its_user_alone(
+    tmp_path: Path,
+    private: bool,
+    mode: int,
+) -> None:
+    path = tmp_path / "x.json"
+    path.touch(0o666)
+    before = os.umask(0o027)
+    try:
+        with written_whole(path, "the report", private=private) as target:
+            (under_way,) = tmp_path.glob(".partial-*")
+            assert stat.S_IMODE(under_way.stat().st_mode) == mode
+            target.write_text("whole")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_own_link_is_followed_to_a_file_that_is_replaced_whole(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data/x.json")
+    for text in ("made", "replaced"):
+        with written_whole(tmp_path / "link", "the report") as target:
+            assert (tmp_path / "data/x.json").exists() == (text == "replaced")
+            target.write_text(text)
+        assert (tmp_path / "data/x.json").read_text() == text
+        assert (tmp_path / "link").is_symlink()
+
+
+def test_stream_that_is_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
+    with (tmp_path / "stdout").open("w") as stream:
+        (tmp_path / "link").symlink_to(f"/proc/self/fd/{stream.fileno()}")
+        inode = os.fstat(stream.fileno()).st_ino
+        with written_whole(tmp_path / "link", "the report") as target:
+            target.write_text("to the stream")
+    assert (tmp_path / "stdout").read_text() == "to the stream"
+    assert (tmp_path / "stdout").stat().st_ino == inode
+
+
+def test_link_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "x.json"
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    monkeypatch.setattr(os, "geteuid", lambda: link.lstat().st_uid + 1)
+    if link.lstat().st_uid == 0:  # root's own links are everybody's: it takes another owner
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        monkeypatch.undo()
+    told = r"x\.json is a link of another user"
+    with (
+        pytest.raises(DataError, match=told),
+        written_whole(link, "the report") as target,
+    ):
+        target.write_text("ours")
+    with pytest.raises(ConfigurationError, match=told):
+        check_writable("--json", link)
+    assert victim.read_text() == "precious"
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(DataError, match="Too many levels"), written_whole(tmp_path / "a", "it"):
+        pass
+
+
+def test_check_leaves_a_file_that_appears_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that somebody makes between two looks does not have us remove what it leads to."""
+    victim, path = tmp_path / "victim", tmp_path / "x.json"
+    victim.write_text("precious")
+    opened = os.open
+
+    def open_late(name: Any, *arguments: Any, **options: Any) -> int:
+        if Path(name) == path and not path.is_symlink():
+            path.symlink_to(victim)
+            raise FileNotFoundError(errno.ENOENT, "not there")
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", open_late)
+    with pytest.raises(ConfigurationError):
+        check_writable("--json", path)
+    assert victim.read_text() == "precious"
+
+
+def test_check_refuses_a_file_in_a_folder_where_none_can_be_made(tmp_path: Path) -> None:
+    # What replaces it is made beside it; /proc is a folder where even root makes none.
+    with pytest.raises(ConfigurationError, match="--json /proc/self/oom_score_adj cannot be"):
+        check_writable("--json", Path("/proc/self/oom_score_adj"))
+    check_writable("--json", Path("/proc/self/oom_score_adj"), in_place=True)
+
+
+# --- terminals -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(60, 60), (200, 80), (10, 40), (0, 80)])

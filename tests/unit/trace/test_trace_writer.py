@@ -15,14 +15,16 @@ import sys
 import termios
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rmm_uvm
 from rmm_uvm._lib import trace as compiled
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
+from rmm_uvm.support.output import check_trace
 from rmm_uvm.trace import EVENT_DTYPE, TraceWriter, read
 
 from .conftest import BASE, make_samples
@@ -59,6 +61,55 @@ def test_empty_file_is_used(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     TraceWriter(tmp_path / "empty", {}).close()
     assert len(read(tmp_path / "empty").events) == 0
+
+
+def test_empty_file_that_others_could_read_is_for_its_user_alone_then(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    path.chmod(0o666)
+    TraceWriter(path, {}).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_empty_file_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(DataError, match="empty cannot be written: it belongs to another user"):
+        TraceWriter(path, {})
+    with pytest.raises(ConfigurationError, match="empty belongs to another user"):
+        check_trace("--trace", path)
+    assert path.stat().st_size == 0
+
+
+def test_link_to_an_empty_file_is_refused_and_the_file_kept(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to("empty")
+    with pytest.raises(DataError, match="link exists: name another file"):
+        TraceWriter(tmp_path / "link", {})
+    with pytest.raises(ConfigurationError, match="link is no regular file"):
+        check_trace("--trace", tmp_path / "link")
+    assert (tmp_path / "empty").stat().st_size == 0
+
+
+def test_file_that_is_filled_between_two_looks_is_refused_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    looked = os.lstat
+
+    def fill_after(name: Any, **options: Any) -> os.stat_result:
+        found = looked(name, **options)
+        path.write_text("precious")
+        return found
+
+    monkeypatch.setattr(os, "lstat", fill_after)
+    with pytest.raises(DataError, match="exists: name another file"):
+        TraceWriter(path, {})
+    assert path.read_text() == "precious"
 
 
 def test_unwritable_place_is_a_data_error(tmp_path: Path) -> None:
