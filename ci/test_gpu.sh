@@ -105,10 +105,8 @@ run_residency() {
   each residency/fits=residency_fits driver/deferred_discards=deferred_discards \
     residency/undiscarded=undiscarded driver/migration_threads=migration_threads || failed=1
   benchmark past_the_edge/run.py --rounds 6 \
-    --sides resident,default,fault-driven --json "$results/past_the_edge_cudf.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 6 \
     --sides resident,default,fault-driven,by-hand,by-hand-buffered \
-    --json "$results/past_the_edge_cudf_by_hand.json" || failed=1
+    --json "$results/past_the_edge_cudf.json" || failed=1
   benchmark past_the_edge/run.py --rounds 6 --factor 3 \
     --sides resident,default,by-hand,by-hand-buffered \
     --json "$results/past_the_edge_cudf_three_budgets.json" || failed=1

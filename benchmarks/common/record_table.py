@@ -120,10 +120,6 @@ BENCHMARKS = (
     # ci/test_gpu.sh residency
     _gpu(
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
-        *("--sides", "resident,default,fault-driven"),
-    ),
-    _gpu(
-        *("past_the_edge_cudf_by_hand", "past_the_edge/run", "--rounds", "6"),
         *("--sides", "resident,default,fault-driven,by-hand,by-hand-buffered"),
     ),
     _gpu(
