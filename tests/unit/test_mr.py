@@ -72,6 +72,22 @@ def test_stream_that_is_none_is_refused(device: SimulatedDevice) -> None:
         mr.deallocate(pointer, 1000)
 
 
+@pytest.mark.parametrize("nbytes", [2**64 - 1, 2**64 - 255, 2**64 - 256, 2**63])
+def test_absurd_size_is_refused_before_the_pool_rounds_it_to_nothing(
+    device: SimulatedDevice, nbytes: int
+) -> None:
+    mr = chain(device)
+    kept = mr.allocate(MIB)
+    with pytest.raises(MemoryError, match="asked"):
+        mr.allocate(nbytes)
+    assert mr.get_allocated_bytes() == MIB
+    others = [mr.allocate(256) for _ in range(2)]
+    assert len({*others, kept}) == 3
+    for pointer in others:
+        mr.deallocate(pointer, 256)
+    mr.deallocate(kept, MIB)
+
+
 @pytest.mark.parametrize("make", [ManagedMemoryResource, SimulatedCudaMemoryResource])
 @pytest.mark.parametrize("nbytes", [2**64 - 1, 2**64 - 4096, 2**63])
 def test_absurd_size_is_out_of_memory(device: SimulatedDevice, make: Any, nbytes: int) -> None:

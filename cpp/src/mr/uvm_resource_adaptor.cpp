@@ -7,13 +7,17 @@
 #include <rmm/process_is_exiting.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace rmm_uvm::mr::detail {
 namespace {
+
+constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
 
 [[nodiscard]] std::string as_text(std::size_t bytes)
 {
@@ -59,6 +63,11 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,
                                                    std::size_t alignment)
 {
+  // RMM's pool rounds up to 256 bytes, and so past the largest size to a few bytes that others
+  // have.
+  if (bytes > most_bytes) {
+    throw rmm::out_of_memory{std::to_string(bytes) + " bytes asked: no address space holds that"};
+  }
   try {
     return upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
