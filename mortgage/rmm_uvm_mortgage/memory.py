@@ -22,7 +22,7 @@ from rmm_uvm.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm.pool.build import managed_pool, plan_for
+from rmm_uvm.pool.build import build_pool, plan_for
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.support.settings import PrefetchMode
@@ -278,15 +278,20 @@ def gpu_chain(
     """
     if _budget_of(memory, budget) is not None:
         if memory.pooled:
-            pool = managed_pool(driver=driver, initial_pool_size=pool_bytes, device_budget=budget)
-            return Chain(memory, pool, driver, budget=budget)
+            return Chain(memory, _pool(driver, pool_bytes, budget), driver, budget=budget)
         managed = ManagedMemoryResource(driver, budget=budget)
         return Chain(memory, UvmResourceAdaptor(managed), driver, budget=budget)
     return Chain(memory, _GPU_RESOURCES[memory.name](driver, pool_bytes), driver)
 
 
+def _pool(driver: UvmDriver, pool_bytes: int | None, budget: Budget | None) -> Any:
+    # Not `managed_pool`: with the off switch that is another memory than the one that was named.
+    pool = build_pool(driver=driver, initial_pool_size=pool_bytes, device_budget=budget)
+    return UvmResourceAdaptor(pool)
+
+
 def _managed(driver: UvmDriver, pool_bytes: int | None) -> Any:
-    return managed_pool(driver=driver, initial_pool_size=pool_bytes, device_budget=None)
+    return _pool(driver, pool_bytes, None)
 
 
 def _managed_nopool(driver: UvmDriver, pool_bytes: int | None) -> Any:

@@ -23,6 +23,7 @@ from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import PrefetchMode, reads_settings
 from rmm_uvm.support.units import format_bytes, parse_size
@@ -172,6 +173,8 @@ def managed_pool(
 
 def resource_left(device: int, driver: UvmDriver | str | None) -> rmm.mr.DeviceMemoryResource:
     """Return what takes the place of a pool where the switch is off: what RMM has already."""
+    if isinstance(device, bool) or not isinstance(device, int) or device < 0:
+        raise ConfigurationError(f"device is {shown(device)}: use an ordinal such as 0")
     ordinal = driver.info.device_id if isinstance(driver, UvmDriver) else device
     return rmm.mr.get_per_device_resource(ordinal)
 

@@ -49,6 +49,7 @@ from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, read
 __all__ = ["current_installation", "reinitialize", "restore"]
 
 _installed: Installation | None = None
+_left: Installation | None = None  # the last that the off switch left out
 _logger = logs.getLogger("rmm_uvm")
 
 
@@ -263,8 +264,18 @@ def _left_out(ordinals: Sequence[int], monitor: bool | Mapping[str, Any]) -> Ins
     """Return the handle of a call that changed nothing, since the switch is off."""
     watching = make_monitor(monitor, ordinals)
     made = Installation((), (), watching, "" if watching else "as asked", off_on=ordinals[0])
+    global _left
+    _stop_left()
     made.start_monitor()  # which watches nothing, and can be asked for its report
+    _left = made
     return made
+
+
+def _stop_left() -> None:
+    global _left
+    if _left is not None:
+        _left.stop_monitor()
+        _left = None
 
 
 def restore() -> None:
@@ -291,6 +302,7 @@ def restore() -> None:
     Not thread-safe. Memory that is alive keeps the pool alive, and is freed there.
     """
     global _installed
+    _stop_left()
     if _installed is None:
         return
     _refuse_if_permanent("restore")

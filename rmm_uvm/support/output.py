@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ __all__ = [
 _FEWEST_COLUMNS = 40
 _MOST_LINKS = 40  # as the kernel has it
 _OF_STREAMS = ("/dev", "/proc")
+_OF_ALL = "/dev/shm"  # where anybody may make links
+_DESCRIPTORS = Path("/proc/self/fd")
 _PARTIAL = ".partial-"
 
 
@@ -73,7 +76,7 @@ def _destination(path: Path) -> Path | None:
     """Return the file that a path leads to; None for what is to be written where it is.
 
     That is a device or a pipe, and what links below ``/dev`` and ``/proc`` lead to: a stream that
-    the process has open. Another user's link is followed nowhere: he chooses where it leads.
+    the process has open. Any other link of another user is refused: they choose where it leads.
 
     Raises
     ------
@@ -87,9 +90,11 @@ def _destination(path: Path) -> Path | None:
             return path
         if not stat.S_ISLNK(status.st_mode):
             return path if stat.S_ISREG(status.st_mode) else None
+        if any(map(path.is_relative_to, _OF_STREAMS)) and not path.is_relative_to(_OF_ALL):
+            return None
         if status.st_uid not in (0, os.geteuid()):
             raise OSError(f"{path} is a link of another user; name the file itself")
-        if is_special(path) or any(map(path.is_relative_to, _OF_STREAMS)):
+        if is_special(path):
             return None
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -125,10 +130,21 @@ def check_writable(named: str, path: Path, *, in_place: bool = False) -> None:
             os.close(os.open(target, flags | os.O_CREAT | os.O_EXCL, 0o600))
             target.unlink()
         if target is not None and not in_place:
+            _refuse_if_not_replaceable(target)
             tempfile.TemporaryFile(dir=target.parent).close()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(f"{named} {path} cannot be written: {reason}") from error
+
+
+def _refuse_if_not_replaceable(target: Path) -> None:
+    """Refuse what can be written, but not be renamed over."""
+    folder, user = target.parent.stat(), os.geteuid()
+    if not target.exists():
+        return
+    keeps = folder.st_mode & stat.S_ISVTX and user not in (0, folder.st_uid)
+    if keeps and target.stat().st_uid != user:
+        raise OSError("it is another user's, and so is its sticky folder; name another file")
 
 
 def check_trace(named: str, path: Path) -> None:
@@ -148,6 +164,13 @@ def check_trace(named: str, path: Path) -> None:
         raise ConfigurationError(f"{named} {path} exists: name another file, or remove it")
     if path.exists() and path.stat().st_uid != os.geteuid():
         raise ConfigurationError(f"{named} {path} belongs to another user: name another file")
+
+
+def _copy(partial: Path, target: Path) -> None:
+    """Copy to a file that is mounted by itself, as containers do: it cannot be replaced."""
+    with partial.open("rb") as finished, target.open("wb") as into:
+        shutil.copyfileobj(finished, into)
+    partial.unlink()
 
 
 @contextmanager
@@ -173,9 +196,9 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     Notes
     -----
     The file is made in the folder of the result, under a name that nobody can foresee, and the
-    path that is given leads to it by its descriptor. So who else may write to the folder can put
-    nothing in its place. `tempfile` always makes files private, and the umask cannot be read
-    without changing it for all threads: here the kernel applies it.
+    path that is given leads to it by its descriptor, where there is ``/proc``. So nothing that
+    others put into the folder is written to. `tempfile` always makes files private, and the umask
+    cannot be read without changing it for all threads: here the kernel applies it.
 
     Examples
     --------
@@ -195,8 +218,13 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(partial, flags, 0o600 if private else 0o666)
     try:
-        yield Path(f"/proc/self/fd/{descriptor}")
-        partial.replace(target)
+        yield _DESCRIPTORS / str(descriptor) if _DESCRIPTORS.is_dir() else partial
+        try:
+            partial.replace(target)
+        except OSError as error:
+            if error.errno != errno.EBUSY or private:
+                raise
+            _copy(partial, target)
     except BaseException:
         with suppress(OSError):  # the error that there is says more
             partial.unlink()

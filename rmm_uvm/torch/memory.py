@@ -291,7 +291,8 @@ class _OffTorchMemory(TorchMemory):
         return None
 
     def close(self) -> None:
-        _current.pop(self.device, None)
+        if _current.get(self.device) is self:
+            del _current[self.device]
 
     def statistics(self) -> dict[str, Any]:
         return {
@@ -308,12 +309,16 @@ class _OffTorchMemory(TorchMemory):
 
 def _left_out(device: int | str | torch.device | None) -> TorchMemory:
     """Return the handle of a call that changed nothing; torch is not made to open a GPU for it."""
-    is_current = device is None or str(device) == "cuda"
-    ordinal = 0 if is_current and not torch.cuda.is_initialized() else ordinal_of(device)
+    ordinal = _ordinal_without_a_gpu(device)
     _refuse_twice(ordinal)
     memory = _current[ordinal] = _OffTorchMemory(ordinal)
     logging.getLogger("rmm_uvm").info("rmm_uvm: torch's memory is as it was: %s", OFF)
     return memory
+
+
+def _ordinal_without_a_gpu(device: int | str | torch.device | None) -> int:
+    is_current = device is None or str(device) == "cuda"
+    return 0 if is_current and not torch.cuda.is_initialized() else ordinal_of(device)
 
 
 def _refuse_twice(ordinal: int) -> None:
@@ -337,7 +342,10 @@ def installed_memory(device: int | str | torch.device | None = None) -> TorchMem
         If it is no CUDA device.
     """
     # Without a GPU torch has no current device, and nothing serves it.
-    return _current.get(ordinal_of(device)) if _current or device is not None else None
+    if device is None and not _current:
+        return None
+    of_ours = any(not isinstance(each, _OffTorchMemory) for each in _current.values())
+    return _current.get(ordinal_of(device) if of_ours else _ordinal_without_a_gpu(device))
 
 
 def install(

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm_mortgage.engines.base import Engine
 from rmm_uvm_mortgage.memory import Chain, find_memory
 from rmm_uvm_mortgage.shadow.frame import ShadowFrame
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
     from rmm_uvm.pool.installation import DeviceInstallation
 
-NO_POOL = (
-    "has no pool of rmm_uvm: start workers with --preload rmm_uvm.dask, or call "
-    "client.run(rmm_uvm.reinitialize)"
+_WAYS_TO_A_POOL = (
+    "start workers with --preload rmm_uvm.dask, or call client.run(rmm_uvm.reinitialize)"
 )
+
+
+def no_pool() -> str:
+    """Say that this process has no pool of rmm_uvm, and what to do."""
+    return f"has no pool of rmm_uvm: {OFF if is_off() else _WAYS_TO_A_POOL}"
 
 
 class WorkerEngine(ABC):
@@ -178,7 +183,7 @@ def worker_engine(*, own_pool: bool = True) -> WorkerEngine:
     installation = current_installation()
     if installation is None or not installation.devices:
         if own_pool:
-            raise AvailabilityError(f"this process {NO_POOL}")
+            raise AvailabilityError(f"this process {no_pool()}")
         from rmm_uvm.drivers import cuda_driver
 
         return CudfWorkerEngine(cuda_driver(), Footprint())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
-from rmm_uvm_mortgage.cluster.worker_engine import NO_POOL
+from rmm_uvm_mortgage.cluster.worker_engine import no_pool
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -80,7 +80,7 @@ def describe_worker(data: Path, *, own_pool: bool, dask_worker: Any) -> WorkerIn
         if not installation.devices[0].current:
             problems.append("has a pool of rmm_uvm that something else has replaced")
     elif own_pool:
-        problems.append(NO_POOL)
+        problems.append(no_pool())
     else:
         try:
             info = cuda_driver().info

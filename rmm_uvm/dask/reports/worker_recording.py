@@ -72,6 +72,7 @@ def _recorded() -> bytes:
     from rmm_uvm.dask.worker.telemetry import watching_monitor
     from rmm_uvm.pool.install import current_installation
     from rmm_uvm.report.lighter import lighter
+    from rmm_uvm.support.off_switch import OFF, is_off
 
     installed = current_installation()
     known: dict[str, Any] = {"comm": totals().to_dict()}
@@ -81,7 +82,8 @@ def _recorded() -> bytes:
     if monitor is None and installed is not None:
         monitor = installed.monitor  # stopped; its recording stays
     if monitor is None or not monitor.devices:
-        known["reason"] = "no monitor runs there, and no pool of rmm_uvm is installed"
+        no_pool = OFF if is_off() else "no pool of rmm_uvm is installed"
+        known["reason"] = f"no monitor runs there, and {no_pool}"
         if installed is not None:
             known["reason"] = f"no monitor runs there: {installed.monitor_reason or 'none started'}"
         return packed(known, None)

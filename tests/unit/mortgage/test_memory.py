@@ -8,6 +8,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency import Budget
 from rmm_uvm_mortgage.cli.request import BUDGETED
 from rmm_uvm_mortgage.memory import (
@@ -16,6 +17,7 @@ from rmm_uvm_mortgage.memory import (
     asked_budget,
     budget_words,
     find_memory,
+    gpu_chain,
     simulated_chain,
     tear_down_pool,
 )
@@ -114,3 +116,12 @@ def test_only_the_fixed_pool_is_handed_over() -> None:
 def test_memory_unknown_names_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match="no memory 'tape'; there are managed, "):
         find_memory("tape")
+
+
+@pytest.mark.parametrize("budget", [None, Budget(16 << 20)])
+def test_memory_that_was_named_is_used_with_the_off_switch_too(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget | None
+) -> None:
+    monkeypatch.setenv("RMM_UVM", "off")
+    chain = gpu_chain(find_memory("managed"), rmm_uvm.simulated_device("64MiB"), 8 << 20, budget)
+    assert isinstance(chain.resource, UvmResourceAdaptor)

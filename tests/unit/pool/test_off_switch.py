@@ -47,6 +47,23 @@ def plain() -> Iterator[rmm.mr.DeviceMemoryResource]:
     rmm.mr.set_per_device_resource(0, before)
 
 
+@pytest.mark.usefixtures("switched_off")
+def test_monitor_of_a_call_that_was_left_out_ends_with_the_next_call_and_with_restore() -> None:
+    first, second = install(monitor=True), install(monitor=True)
+    assert first.monitor is not None
+    assert second.monitor is not None
+    assert (first.monitor.running, second.monitor.running) == (False, True)
+    rmm_uvm.restore()
+    assert not second.monitor.running
+
+
+@pytest.mark.usefixtures("switched_off", "plain")
+@pytest.mark.parametrize("device", ["a", None, -1, True])
+def test_device_of_a_pool_that_is_left_out_is_checked(device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="device"):
+        rmm_uvm.managed_pool(device)
+
+
 def install(**settings: Any) -> Any:
     return rmm_uvm.reinitialize("8MiB", driver="simulated:64MiB", **{"monitor": False, **settings})
 

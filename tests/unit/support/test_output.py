@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.support import output
 from rmm_uvm.support.output import check_writable, columns_of, written_whole
 
 
@@ -217,6 +218,68 @@ def test_check_leaves_a_file_that_appears_meanwhile(
     with pytest.raises(ConfigurationError):
         check_writable("--json", path)
     assert victim.read_text() == "precious"
+
+
+def test_file_that_is_a_mount_of_its_own_is_copied_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("a longer text before")
+    inode = path.stat().st_ino
+
+    def busy(self: Path, target: Path) -> Path:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(Path, "replace", busy)
+    with written_whole(path, "the report") as target:
+        target.write_text("whole")
+    assert (path.read_text(), path.stat().st_ino) == ("whole", inode)
+    with pytest.raises(DataError, match="busy"), written_whole(path, "it", private=True) as target:
+        target.write_text("secret")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("x.json", "whole")]
+
+
+def test_file_is_written_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "_DESCRIPTORS", tmp_path / "no proc")
+    with written_whole(tmp_path / "x.json", "the report") as target:
+        target.write_text("whole")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("x.json", "whole")]
+
+
+@pytest.mark.parametrize(("streams", "refused"), [(True, False), (False, True)])
+def test_stream_belongs_to_nobody_known_in_a_user_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, streams: bool, refused: bool
+) -> None:
+    (tmp_path / "file").write_text("before")
+    (tmp_path / "stdout").symlink_to("file")
+    looked = Path.lstat
+
+    def lstat(self: Path) -> os.stat_result:
+        fields = list(looked(self))
+        fields[stat.ST_UID] = 65534
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(output, "_OF_STREAMS", (str(tmp_path),) if streams else ())
+    if refused:
+        with pytest.raises(ConfigurationError, match="another user"):
+            check_writable("--json", tmp_path / "stdout")
+    else:
+        check_writable("--json", tmp_path / "stdout")
+
+
+def test_check_refuses_what_only_another_user_may_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("theirs")
+    tmp_path.chmod(0o1777)
+    check_writable("--json", path)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigurationError, match="sticky"):
+        check_writable("--json", path)
+    tmp_path.chmod(0o777)
+    check_writable("--json", path)
 
 
 def test_check_refuses_a_file_in_a_folder_where_none_can_be_made(tmp_path: Path) -> None:

@@ -25,6 +25,15 @@ def switched_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         left.close()
 
 
+def test_handle_that_is_closed_again_leaves_the_next_one() -> None:
+    first = rmm_uvm.torch.install()
+    first.close()
+    second = rmm_uvm.torch.install()
+    first.close()
+    assert rmm_uvm.torch.installed_memory() is second
+    second.close()
+
+
 def test_handle_answers_and_torch_is_left_alone() -> None:
     with rmm_uvm.torch.managed(device_budget="1GiB", evict="activations") as memory:
         assert rmm_uvm.torch.installed_memory(0) is memory
