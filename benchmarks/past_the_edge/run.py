@@ -11,11 +11,13 @@ nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls),
 (`rmm_uvm.touch` before each step), `not-ahead` and `announced-not-ahead` (what is expected next is
 fetched when it is used), `dead-first` (as `not-ahead`, and dead blocks leave before live ones),
 `fault-driven`, and `fault-driven-prefetched` (the same with RMM's adaptor, which prefetches what is
-allocated). `by-hand` and `by-hand-buffered` keep the frames of `cudf` in pinned host memory, in
-place of a budget, and copy each in before it is used, or while the one before is. Programs of torch
-allocate through RMM, and are announced by `rmm_uvm.torch.announced`. With `lazy` and `copies`
-torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The rules are in
-benchmarks/README.md.
+allocated). What people use instead has as much device memory, and no budget: `by-hand` and
+`by-hand-buffered` keep the frames of `cudf` in pinned host memory, and copy each in before it is
+used, or while the one before is; `cudf-spilling` and `dask-spilling` have cuDF, or a worker, spill;
+`pinned-behind` hands out host memory once the device's is; `polars-streaming` is the streaming
+executor of cudf-polars. A program has some of them. Programs of torch allocate through RMM, and are
+announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
+budget instead: `rmm_uvm.torch.install`. The rules are in benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
@@ -26,8 +28,10 @@ are missing.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +54,7 @@ from benchmarks.common.past_the_edge.sides import (
     open_simulated,
     warming_torch_up,
 )
-from benchmarks.past_the_edge.programs import PROGRAMS, TORCH, Simulated
+from benchmarks.past_the_edge.programs import INSTEAD, PROGRAMS, TORCH, Simulated
 
 WARM_UP_BYTES = 64 << 20  # of a piece that has all kernels loaded before anything is measured
 SEED = 20261127
@@ -78,16 +82,21 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
     driver = rmm_uvm.cuda_driver(0)
     data_bytes, pieces = request["data_bytes"], request["pieces"]
     kind = PROGRAMS[request["program"]]
+    if side.instead:
+        instead = INSTEAD[request["program"]][side.instead]
+        make: Callable[[int, int], Program] = lambda *size: instead(*size, plan.budget_bytes)  # noqa: E731
+    else:
+        make = functools.partial(kind, announced=side.announced)
     if request["program"] in TORCH:  # of tensors of other sizes other kernels would be loaded
         with warming_torch_up(side, driver, data_bytes):
             _run_once(kind(data_bytes, 1))
-    else:
-        _run_once(kind(min(WARM_UP_BYTES, data_bytes // pieces), 1))
+    elif side.instead != "dask":  # its worker is another process each time
+        warm_up = make if side.instead in ("streaming",) else kind
+        _run_once(warm_up(min(WARM_UP_BYTES, data_bytes // pieces), 1))
     _forget_cached()
     free_bytes = driver.memory()[0]
     of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)
-    by_hand = {"by_hand": side.by_hand} if side.by_hand else {}
-    program = kind(data_bytes, pieces, announced=side.announced, **by_hand)
+    program = make(data_bytes, pieces)
 
     def beside() -> tuple[int | None, str]:
         nonlocal of_side
@@ -191,8 +200,13 @@ def main(given: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in SIDES]:
         raise SystemExit(f"--sides {','.join(unknown)}: there are {', '.join(SIDES)}")
     sides = [SIDES[name] for name in names]
-    if any(side.by_hand for side in sides) and (asked.program != "cudf" or asked.simulated):
-        raise SystemExit(f"--program {asked.program} is not written by hand: cudf is, on a GPU")
+    instead = {} if asked.simulated else INSTEAD.get(asked.program, {})
+    if lacking := [side.name for side in sides if side.instead and side.instead not in instead]:
+        there = [side.name for side in SIDES.values() if side.instead in instead]
+        raise SystemExit(
+            f"--program {asked.program} has no {', '.join(lacking)}: "
+            f"{', '.join(there) or 'nothing in place of a budget, here'}"
+        )
     if asked.program not in TORCH and any(side.torch for side in sides):
         raise SystemExit(f"--program {asked.program} is none of torch's: {', '.join(TORCH)} are")
     budget_bytes = parse_bytes(asked.budget, name="--budget")

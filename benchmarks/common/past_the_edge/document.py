@@ -95,11 +95,12 @@ def _beyond_text(row: Mapping[str, Any]) -> str:
     if not row.get("beyond"):
         return ""
     parts = []
-    for judge in ("stops", "page_tables"):
-        told = row["beyond"][judge]
-        if told["most_bytes"] is not None:
-            most, average = told["most_bytes"], told["average_bytes"]
-            parts.append(f"{judge} {most / 2**20:.0f} MiB, on average {average / 2**20:.0f}")
+    for judge in ("stops", "page_tables", "device"):
+        told = row["beyond"].get(judge)
+        if told is not None and told["most_bytes"] is not None:
+            text = f"{judge} {told['most_bytes'] / 2**20:.0f} MiB"
+            average = told.get("average_bytes")
+            parts.append(text if average is None else f"{text}, on average {average / 2**20:.0f}")
     return ", beyond the budget by " + "; ".join(parts) if parts else ""
 
 

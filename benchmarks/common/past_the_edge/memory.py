@@ -110,6 +110,8 @@ class Memory:
         page tables cannot tell it from what is on the device.
     live : TorchAllocations, optional
         Knows what is alive; by default `LiveAllocations` of the pool.
+    free_before_bytes : int, optional
+        What was free on the device before: where memory is not managed, a look says what is taken.
     """
 
     looks_between = False
@@ -124,8 +126,10 @@ class Memory:
         managed: bool = True,
         keeps_dead: bool = False,
         live: Any = None,
+        free_before_bytes: int | None = None,
     ) -> None:
         self.driver, self.managed, self.keeps_dead = driver, managed, keeps_dead
+        self._free_before_bytes = free_before_bytes
         self.live: Any = live or LiveAllocations(pool)
         self.residency: Any = residency
         self._seen: list[Range] = []
@@ -181,6 +185,8 @@ class Memory:
     def sample(self) -> Sample:
         """Look once."""
         begin = self.now()
+        if self._free_before_bytes is not None:
+            return Sample(begin, 0, max(0, self._free_before_bytes - self.driver.memory()[0]))
         live = self.live_pages()
         live_bytes = bytes_of(joined(live, BLOCK_BYTES)) + self.live.away_bytes()
         if self.blind:

@@ -4,7 +4,8 @@
 
 A repetition is a timed run of each side, one after the other. Then each side with a budget has a
 watched run, beside which a sampler looks at the page tables, and a twin, stopped at a moment of its
-own. So sides take turns (A B A B), what drifts is in all, and nothing looks on while time is taken.
+own. What people use instead has one watched run in all: its device memory has a fixed limit. So
+sides take turns (A B A B), what drifts is in all, and nothing looks on while time is taken.
 """
 
 from __future__ import annotations
@@ -70,7 +71,11 @@ def jobs(
         if repetition < repetitions:
             found += [Job(side, repetition) for side in sides]
             if watched:
-                found += [Job(side, repetition, watched=True) for side in budgeted]
+                found += [
+                    Job(side, repetition, watched=True)
+                    for side in sides
+                    if side.budgeted or (side.instead and repetition == 0)
+                ]
         if repetition < len(moments):
             stop = moments[repetition]
             found += [Job(side, repetition, stop) for side in budgeted]

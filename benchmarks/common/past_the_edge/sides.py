@@ -42,9 +42,10 @@ class Side:
         what counts is the average over time.
     prefetched : bool
         Whether RMM's adaptor prefetches each allocation when it is handed out.
-    by_hand : {"", "pinned", "buffered"}
-        How the program itself keeps its data on the host, and copies them in; its memory is a pool
-        of cudaMalloc of the budget's size.
+    instead : {"", "pinned", "buffered", "spilling", "behind", "streaming", "dask"}
+        What people use in place of managed memory, on as much device memory: the program itself
+        keeps its data on the host, and copies them in; cuDF spills; host memory is handed out once
+        the device's is; cudf-polars streams; Dask-CUDA's worker spills.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Side:
     torch: Literal["", "migrate", "copy"] = ""
     fault_driven: bool = False
     prefetched: bool = False
-    by_hand: Literal["", "pinned", "buffered"] = ""
+    instead: Literal["", "pinned", "buffered", "spilling", "behind", "streaming", "dask"] = ""
 
     @property
     def budgeted(self) -> bool:
@@ -94,12 +95,18 @@ FAULT_DRIVEN = Side(
 )
 # On a GPU the kernel driver's own prefetching is in both: pages come by its faults.
 FAULT_DRIVEN_PREFETCHED = replace(FAULT_DRIVEN, name="fault-driven-prefetched", prefetched=True)
-BY_HAND = Side("by-hand", None, by_hand="pinned")
-BY_HAND_BUFFERED = Side("by-hand-buffered", None, by_hand="buffered")
-BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED, BY_HAND, BY_HAND_BUFFERED)
+ALTERNATIVES = (
+    Side("by-hand", None, instead="pinned"),
+    Side("by-hand-buffered", None, instead="buffered"),
+    Side("cudf-spilling", None, instead="spilling"),
+    Side("pinned-behind", None, instead="behind"),
+    Side("polars-streaming", None, instead="streaming"),
+    Side("dask-spilling", None, instead="dask"),
+)
+BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED, *ALTERNATIVES)
 """
 What else there is at the same device memory: what stands for the kernel driver on a card of the
-budget's size, of which the faster one counts, and what is written by hand.
+budget's size, of which the faster one counts, and what people use instead.
 """
 SIDES = {
     side.name: side
@@ -129,9 +136,9 @@ def open_memory(
     device = driver.info.device_id
     if side.budget is None:
         previous = rmm.mr.get_per_device_resource(device)
-        own = (budget_bytes, budget_bytes) if side.by_hand else (most_bytes, None)
-        pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), *own)
-        memory = Memory(driver, pool, managed=False)
+        free_bytes = driver.memory()[0]
+        own = device_memory(side, budget_bytes, most_bytes)
+        memory = Memory(driver, own, managed=False, free_before_bytes=free_bytes)
         wire("cupy")
         rmm.mr.set_per_device_resource(device, memory.mr)
         return memory, lambda: rmm.mr.set_per_device_resource(device, previous)
@@ -158,6 +165,54 @@ def open_memory(
         rmm_uvm.restore()
 
     return memory, give_back
+
+
+def device_memory(side: Side, budget_bytes: int, most_bytes: int) -> Any:
+    """Return memory without a budget: `budget_bytes` at most, or `most_bytes` where all fits."""
+    if not side.instead:
+        return rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), most_bytes)
+    if side.instead in ("pinned", "buffered"):
+        cuda = rmm.mr.CudaMemoryResource()
+        return rmm.mr.PoolMemoryResource(cuda, budget_bytes, budget_bytes)
+    device = rmm.mr.LimitingResourceAdaptor(rmm.mr.CudaAsyncMemoryResource(), budget_bytes)
+    return pinned_behind(device, most_bytes) if side.instead == "behind" else device
+
+
+def pinned_behind(device: Any, host_bytes: int, host: Any = None) -> Any:
+    """Return memory of the device as long as there is some, then of the host, pinned.
+
+    Kernels read and write what is on the host over the link. RMM 26.10 has no adaptor for it in
+    Python: a callback stands in, which takes a few microseconds a call.
+
+    Parameters
+    ----------
+    device : rmm.mr.DeviceMemoryResource
+        Refuses once it has no more.
+    host_bytes : int
+        Of the pool of pinned memory.
+    host : rmm.mr.DeviceMemoryResource, optional
+        In its place, where there is no CUDA.
+    """
+    if host is None:
+        host = rmm.mr.PoolMemoryResource(rmm.mr.PinnedHostMemoryResource(), host_bytes, host_bytes)
+    on_host: set[int] = set()
+
+    def allocate(nbytes: int, stream: Any) -> int:
+        try:
+            return int(device.allocate(nbytes, stream))
+        except MemoryError:
+            address = int(host.allocate(nbytes, stream))
+        on_host.add(address)
+        return address
+
+    def deallocate(address: int, nbytes: int, stream: Any) -> None:
+        if address in on_host:
+            on_host.remove(address)
+            host.deallocate(address, nbytes, stream)
+        else:
+            device.deallocate(address, nbytes, stream)
+
+    return rmm.mr.CallbackMemoryResource(allocate, deallocate)
 
 
 def _open_torch(

@@ -23,6 +23,7 @@ LEAST_REPETITIONS = 5
 LEAST_STOPS = 5
 IN_TURN_SECONDS = 600  # between the beginnings of the runs of one repetition
 _JUDGES = {"stops": "the driver's counter", "page_tables": "the page tables"}
+_OTHERS_JUDGE = {"device": "the device's free memory"}  # where memory is not managed
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,10 @@ def side_row(
         row["counts"] = "average" if side["fault_driven"] else "most"
         reasons += beyond_reasons(row, budget_bytes)
         said += _disagreements(good_twins, well, budget_bytes)
+    elif watched:
+        row["beyond"] = {"device": _taken_beyond(watched)}
+        row["counts"] = "most"
+        reasons += beyond_reasons(row, budget_bytes)
     return {**row, "budgeted": budgeted, **Verdict(reasons, said).as_row()}
 
 
@@ -196,7 +201,11 @@ def ratio_row(
         "budget_bytes": budget_bytes,
         "seconds_ratio": round(statistics.median(ratios), 4) if ratios else None,
         "ratios": [round(each, 4) for each in ratios],
-        "beyond": {each["side"]: {"counts": each["counts"], **each["beyond"]} for each in sides},
+        "beyond": {
+            each["side"]: {"counts": each["counts"], **each["beyond"]}
+            for each in (one, other)
+            if "beyond" in each
+        },
     }
     return {**row, **Verdict(reasons, said).as_row()}
 
@@ -211,17 +220,24 @@ def beyond_reasons(row: Mapping[str, Any], budget_bytes: int) -> list[str]:
         the two.
     """
     which = f"{row['counts']}_bytes"
+    judges = _OTHERS_JUDGE if _OTHERS_JUDGE.keys() & row["beyond"].keys() else _JUDGES
     found = []
-    for judge in _JUDGES:
+    for judge, name in judges.items():
         told = (row["beyond"].get(judge) or {}).get(which)
         if told is None:
-            found.append(f"{_JUDGES[judge]} told nothing")
+            found.append(f"{name} told nothing")
         elif told > MOST_BEYOND * budget_bytes:
             found.append(
-                f"{told / budget_bytes:.1%} of the budget lay beyond it, by {_JUDGES[judge]}: "
+                f"{told / budget_bytes:.1%} of the budget lay beyond it, by {name}: "
                 f"at most {MOST_BEYOND:.0%} may"
             )
     return found
+
+
+def _taken_beyond(watched: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what lay beyond where memory is not managed: of the device's free memory."""
+    seen = [run["page_tables"]["most_bytes"] for run in watched if run.get("page_tables")]
+    return {"most_bytes": max((each for each in seen if each is not None), default=None)}
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:

@@ -40,7 +40,7 @@ class CudfPandas:
     PIECES = 24
 
     def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
-        self._pandas, self._announce = _accelerated_pandas(), announcing(announced)
+        self._pandas, self._announce = accelerated_pandas(), announcing(announced)
         self._rows = int(data_bytes // pieces / self.ROW_BYTES)
         self._pieces, self.operations = pieces, pieces * self.STEPS
         self._frames: list[Any] = []
@@ -90,7 +90,7 @@ class CudfPandas:
         return pandas.DataFrame({**numbers(row, len(self._dimension)), **texts})
 
 
-def _accelerated_pandas() -> Any:
+def accelerated_pandas() -> Any:
     """Return pandas as cudf.pandas has it: in RMM's current memory, and never on the CPU."""
     import cudf.pandas
 

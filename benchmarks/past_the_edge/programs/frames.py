@@ -7,6 +7,7 @@ Numbers are whole, so that checksums are equal whatever the memory is, and whoev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.past_the_edge.programs.announcing import announcing
@@ -31,6 +32,38 @@ def numbers(row: Any, keys: int) -> dict[str, Any]:
     }
 
 
+def frame_of(library: Any, number: int, rows: int, keys: int) -> Any:
+    """Return the frame of a number, made by the library's own operations."""
+    row = library.Series(library.RangeIndex(number * rows, (number + 1) * rows))
+    return library.DataFrame({**numbers(row, keys), "number": row * 1})
+
+
+def worked(frame: Any, dimension: Any) -> Iterator[int]:
+    """Merge, group, sort and add up a frame, and hand out a number after each.
+
+    No frame is kept longer than its step needs it.
+    """
+    now = frame.merge(dimension, on="key", how="inner")
+    del frame
+    yield len(now)
+    now = now.groupby("group", as_index=False).agg(
+        {"value": "sum", "number": "max", "worth": "sum"}
+    )
+    yield len(now)
+    now = now.sort_values(["value", "group"])
+    yield len(now)
+    first, now = now.head(1000), now[["value", "number", "worth"]]
+    sums = [int(now[name].sum()) for name in ("value", "number", "worth")]
+    last = total_of(sums, int(first["group"].sum()))
+    del first, now
+    yield last
+
+
+def total_of(sums: list[int], first: int) -> int:
+    """Return the number of the last step."""
+    return sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * first
+
+
 class Frames:
     """cuDF: a step merges, groups, sorts and adds up one frame.
 
@@ -42,8 +75,9 @@ class Frames:
         Frames.
     announced : bool
         Call `rmm_uvm.touch` with a frame before its step.
-    by_hand : {"", "pinned", "buffered"}
-        Keep the frames on the host, and copy each in as `FramesByHand` does.
+    instead : {"", "pinned", "buffered", "spilling", "behind"}
+        Keep the frames on the host, and copy each in as `FramesByHand` does; or have cuDF spill.
+        What else there is needs nothing of the program.
     """
 
     COLUMNS = 4
@@ -52,17 +86,19 @@ class Frames:
     PIECES = 24
 
     def __init__(
-        self, data_bytes: int, pieces: int, *, announced: bool = False, by_hand: Any = ""
+        self, data_bytes: int, pieces: int, *, announced: bool = False, instead: Any = ""
     ) -> None:
         import cudf
 
-        self._host = FramesByHand(by_hand) if by_hand else None
+        self._host = FramesByHand(instead) if instead in ("pinned", "buffered") else None
+        if instead == "spilling":
+            cudf.set_option("spill", True)  # noqa: FBT003 - so it is called
         self._cudf, self._announce = cudf, announcing(announced)
         self._rows = data_bytes // pieces // self.COLUMNS // 8
         self._pieces, self.operations = pieces, pieces * self.STEPS
         self._frames: list[Any] = []
         self._dimension: Any = None
-        self._now: Any = None
+        self._steps: Iterator[int] = iter(())
 
     def make(self) -> None:
         self._dimension = dimension(self._cudf, self._rows)
@@ -77,25 +113,13 @@ class Frames:
         if step == 0:
             frame = self._frames[piece] if self._host is None else self._host.bring(piece)
             self._announce(frame)
-            self._now = frame.merge(self._dimension, on="key", how="inner")
-        elif step == 1:
-            how = {"value": "sum", "number": "max", "worth": "sum"}
-            self._now = self._now.groupby("group", as_index=False).agg(how)
-        elif step == 2:
-            self._now = self._now.sort_values(["value", "group"])
-        else:
-            first, self._now = self._now.head(1000), self._now[["value", "number", "worth"]]
-            sums = [int(self._now[name].sum()) for name in ("value", "number", "worth")]
-            self._now = None
-            return sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * int(first["group"].sum())
-        return len(self._now)
+            self._steps = worked(frame, self._dimension)
+        return next(self._steps)
 
     def drop(self) -> None:
-        self._frames, self._dimension, self._now = [], None, None
+        self._frames, self._dimension, self._steps = [], None, iter(())
         if self._host is not None:
             self._host.drop()
 
     def _frame(self, number: int) -> Any:
-        rows, cudf = self._rows, self._cudf
-        row = cudf.Series(cudf.RangeIndex(number * rows, (number + 1) * rows))
-        return cudf.DataFrame({**numbers(row, len(self._dimension)), "number": row * 1})
+        return frame_of(self._cudf, number, self._rows, len(self._dimension))

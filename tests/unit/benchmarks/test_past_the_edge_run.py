@@ -437,7 +437,7 @@ def test_frames_by_hand_give_the_same_sums(way: str, monkeypatch: pytest.MonkeyP
     allocators = types.SimpleNamespace(rmm_cupy_allocator=None)
     monkeypatch.setitem(sys.modules, "rmm.allocators.cupy", allocators)
     kind = programs.PROGRAMS["cudf"]
-    plain, by_hand = kind(4 * 32 * 1000, 4), kind(4 * 32 * 1000, 4, by_hand=way)
+    plain, by_hand = kind(4 * 32 * 1000, 4), kind(4 * 32 * 1000, 4, instead=way)
     for program in (plain, by_hand):
         program.make()
 
@@ -447,10 +447,160 @@ def test_frames_by_hand_give_the_same_sums(way: str, monkeypatch: pytest.MonkeyP
     by_hand.drop()
 
 
-def test_by_hand_is_of_one_program_on_a_gpu(tmp_path: Path) -> None:
-    for more in (["--program", "cupy"], ["--simulated"]):
-        with pytest.raises(SystemExit, match="is not written by hand: cudf is, on a GPU"):
+def test_program_has_what_it_names_in_place_of_a_budget_on_a_gpu(tmp_path: Path) -> None:
+    for more, there in (
+        (["--program", "cupy"], "nothing in place of a budget, here"),
+        (["--simulated"], "nothing in place of a budget, here"),
+        (["--program", "pds-h-eager"], "polars-streaming"),
+    ):
+        with pytest.raises(SystemExit, match=f"has no by-hand: {there}"):
             loop.main(["--sides", "default,by-hand", "--json", f"{tmp_path}/a", *more])
+
+
+def test_each_alternative_is_somebodys() -> None:
+    there = {way for ways in programs.INSTEAD.values() for way in ways}
+    assert there == {side.instead for side in sides.ALTERNATIVES}
+    assert len({side.instead for side in sides.ALTERNATIVES}) == len(sides.ALTERNATIVES)
+
+
+def test_what_people_use_instead_is_watched_once() -> None:
+    ordered = runner.jobs([sides.RESIDENT, sides.SIDES["by-hand"]], 2, [[4, 0]])
+
+    assert [(job.side.name, job.repetition, job.watched) for job in ordered] == [
+        ("resident", 0, False),
+        ("by-hand", 0, False),
+        ("by-hand", 0, True),
+        ("resident", 1, False),
+        ("by-hand", 1, False),
+    ]
+
+
+def test_device_memory_that_is_not_managed_is_what_is_taken_of_what_was_free() -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    mr = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    free_bytes = device.memory()[0]
+    of_side = memory.Memory(device, mr, managed=False, free_before_bytes=free_bytes)
+    address = mr.allocate(64 * MIB)
+
+    assert of_side.sample().held_bytes == 64 * MIB
+    mr.deallocate(address, 64 * MIB)
+    assert of_side.sample().held_bytes == 0
+
+
+def test_pinned_memory_is_handed_out_behind_the_devices() -> None:
+    device, host = (rmm_uvm.simulated_device("64MiB") for _ in range(2))
+    upstreams = [rmm_uvm.mr.SimulatedCudaMemoryResource(each) for each in (device, host)]
+    limited = rmm.mr.LimitingResourceAdaptor(upstreams[0], 8 * MIB)
+    mr = sides.pinned_behind(limited, 0, rmm.mr.LimitingResourceAdaptor(upstreams[1], 8 * MIB))
+
+    first, second = mr.allocate(8 * MIB), mr.allocate(4 * MIB)
+    free = [each.memory()[0] for each in (device, host)]
+    with pytest.raises(MemoryError):
+        mr.allocate(5 * MIB)
+    mr.deallocate(second, 4 * MIB)
+    mr.deallocate(first, 8 * MIB)
+
+    assert free == [56 * MIB, 60 * MIB]
+    assert [each.memory()[0] for each in (device, host)] == [64 * MIB] * 2
+
+
+@pytest.fixture
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have queries be streamed by Polars on the CPU; return the budgets that were asked for."""
+    asked: list[int] = []
+    engine = types.SimpleNamespace(shutdown=lambda: asked.append(-1))
+    collect = polars.LazyFrame.collect
+
+    def streaming_engine(budget_bytes: int) -> Any:
+        asked.append(budget_bytes)
+        return engine
+
+    def collected(frame: Any, engine: Any) -> Any:
+        assert engine.shutdown
+        return collect(frame)
+
+    monkeypatch.setattr(polars.LazyFrame, "collect", collected)
+    streaming = script("benchmarks", "tpch/streaming")
+    monkeypatch.setattr(streaming, "streaming_engine", streaming_engine)
+    return asked
+
+
+@pytest.mark.usefixtures("polars_warm")
+def test_frames_by_polars_give_the_same_sums(
+    on_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    plain = programs.PROGRAMS["cudf"](4 * 32 * 1000, 4)
+    streamed = programs.INSTEAD["cudf"]["streaming"](4 * 32 * 1000, 4, BUDGET)
+    for program in (plain, streamed):
+        program.make()
+
+    assert whole_round(streamed) == whole_round(streamed) == whole_round(plain)
+    streamed.drop()
+    assert on_the_cpu == [BUDGET, -1]
+
+
+def test_frames_on_dask_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    class Cluster:
+        def __init__(self, **settings: Any) -> None:
+            made.append(settings)
+
+        def close(self) -> None:
+            made.append({"closed": True})
+
+    class Future:
+        def __init__(self, value: Any) -> None:
+            self.result = lambda: value
+
+    class Client:
+        def __init__(self, _cluster: Cluster) -> None:
+            self.close = lambda: None
+
+        def submit(self, function: Any, *args: Any, pure: bool = True) -> Future:
+            given = [each.result() if isinstance(each, Future) else each for each in args]
+            return Future(function(*given))
+
+    distributed = types.SimpleNamespace(Client=Client, wait=lambda _: None)
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    monkeypatch.setitem(sys.modules, "distributed", distributed)
+    monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=Cluster))
+    plain = programs.PROGRAMS["cudf"](4 * 32 * 1000, 4)
+    there = programs.INSTEAD["cudf"]["dask"](4 * 32 * 1000, 4, BUDGET)
+    for program in (plain, there):
+        program.make()
+
+    assert whole_round(there) == whole_round(plain)
+    there.drop()
+    assert made[0]["rmm_maximum_pool_size"] == BUDGET > made[0]["device_memory_limit"]
+    assert made[1] == {"closed": True}
+
+
+@pytest.mark.usefixtures("polars_warm")
+def test_eager_and_streamed_queries_find_as_many_rows(
+    on_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engines = script("benchmarks", "tpch/engines")
+    frame = polars.DataFrame({"a": [3, 1, 2]})
+    eager = {f"q{n}": functools.partial(list, range(n % 3 + 1)) for n in range(1, 23)}
+    lazy = {f"q{n}": frame.lazy().head(n % 3 + 1) for n in range(1, 23)}
+    monkeypatch.setattr(engines, "cudf_queries", lambda _: (eager, {}))
+    monkeypatch.setattr(engines, "pdsh_frames", lambda _: (lazy, {}))
+    module = script("benchmarks", "past_the_edge/programs/pds_h_eager")
+    monkeypatch.setattr(module, "accelerated_pandas", lambda: None)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    plain = programs.PROGRAMS["pds-h-eager"](8 * MIB, 1)
+    streamed = programs.INSTEAD["pds-h-eager"]["streaming"](8 * MIB, 1, BUDGET)
+    for program in (plain, streamed):
+        program.make()
+
+    assert plain.operations == streamed.operations == 22
+    assert whole_round(plain) == whole_round(streamed)
+    for program in (plain, streamed):
+        program.drop()
+    assert [path.name for path in tmp_path.iterdir()] == ["rmm-uvm-pds-h-0.01"]
+    assert on_the_cpu == [BUDGET, -1]
 
 
 def test_arrays_are_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
