@@ -131,7 +131,7 @@ class PrefetchEvictionWarning(FindingWarning):
 
 
 class BudgetWarning(FindingWarning):
-    """A request is larger than the budget of device memory, which therefore cannot bind it."""
+    """A request is larger than the budget of device memory, or much is waited to keep it."""
 
 
 class PredictionWarning(FindingWarning):

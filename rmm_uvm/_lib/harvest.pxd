@@ -21,6 +21,10 @@ cdef extern from "rmm_uvm/residency/neighbor_lender.hpp" namespace "rmm_uvm" nog
         size_t held(int) noexcept
         bool busy(int) noexcept
 
+cdef extern from "rmm_uvm/residency/budget_sharing.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass budget_sharing:
+        pass
+
 cdef extern from "rmm_uvm/residency/harvest_rule.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass harvest_holding:
         size_t claimed_bytes
@@ -72,6 +76,10 @@ cdef extern from "rmm_uvm/ipc/board_lender.hpp" namespace "rmm_uvm::ipc" nogil:
     cdef cppclass board_lender(neighbor_lender):
         board_lender(shared_ptr[harvest_board], vector[named_device]) except +
 
+cdef extern from "rmm_uvm/ipc/board_sharing.hpp" namespace "rmm_uvm::ipc" nogil:
+    cdef cppclass board_sharing(budget_sharing):
+        board_sharing(shared_ptr[harvest_board], uuid_bytes) except +
+
 
 cdef class NeighborLender:
     cdef shared_ptr[neighbor_lender] handle
@@ -79,3 +87,4 @@ cdef class NeighborLender:
 
 cdef class HarvestBoard:
     cdef shared_ptr[harvest_board] handle
+    cdef shared_ptr[budget_sharing] sharing(self, device) except *

@@ -17,6 +17,8 @@ from rmm_uvm._lib.harvest cimport (
     HarvestBoard,
     NeighborLender,
     board_lender,
+    board_sharing,
+    budget_sharing,
     harvest_board,
     harvest_view,
     look_at_harvest_board,
@@ -306,3 +308,9 @@ cdef class HarvestBoard:
             make_shared[board_lender](self.handle, named)
         )
         return made
+
+    cdef shared_ptr[budget_sharing] sharing(self, device) except *:
+        """Return this place as a budget that follows tells others of its device what it wants."""
+        return static_pointer_cast[budget_sharing, board_sharing](
+            make_shared[board_sharing](self.handle, _uuid(device))
+        )

@@ -38,6 +38,10 @@ class Asked(Protocol):
     def board(self) -> str | None:
         """A folder, "auto" or None."""
 
+    @property
+    def follows(self) -> bool:
+        """Whether it leaves to others what they take."""
+
     def limit_on(self, device_id: int) -> int | None:
         """Return the most bytes on a neighbour."""
 
@@ -168,7 +172,7 @@ def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> tuple[dict[str
 
 def join_board(driver: UvmDriver, budget: Asked) -> tuple[HarvestBoard | None, str]:
     """Return a place on the board that a budget asks for, and why there is none."""
-    if budget.neighbors is None:
+    if budget.neighbors is None and not budget.follows:
         return None, ""
     if budget.board is None:
         return None, "as asked"

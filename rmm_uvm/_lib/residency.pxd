@@ -8,7 +8,7 @@ from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
-from rmm_uvm._lib.harvest cimport neighbor_lender
+from rmm_uvm._lib.harvest cimport budget_sharing, neighbor_lender
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     device_info,
@@ -88,6 +88,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         size_t budget_bytes
         size_t low_bytes
         size_t followed_bytes
+        shared_ptr[budget_sharing] sharing
         bool direct
         size_t piece_bytes
         size_t fetch_bytes
@@ -122,6 +123,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t unmanaged_bytes
         bool unmanaged_told
         size_t hidden_bytes
+        size_t sharers
         size_t resident_bytes
         size_t peak_resident_bytes
         size_t pinned_bytes
@@ -160,6 +162,8 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t over_budget
         uint64_t too_large
         size_t too_large_bytes
+        uint64_t waited_ns
+        uint64_t waited_for_room_ns
         uint64_t host_read_bytes
         uint64_t unfenced_frees
         uint64_t failed_calls

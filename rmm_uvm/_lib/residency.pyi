@@ -28,6 +28,7 @@ class ResidencyStatistics(TypedDict):
     budget_changes: int
     unmanaged_bytes: int | None
     hidden_bytes: int
+    sharers: int
     resident_bytes: int
     peak_resident_bytes: int
     pinned_bytes: int
@@ -66,6 +67,8 @@ class ResidencyStatistics(TypedDict):
     reclaim_wait_seconds: float
     eviction_calls: int
     waits: int
+    waited_seconds: float
+    waited_for_room_seconds: float
     over_budget: int
     too_large: int
     too_large_bytes: int

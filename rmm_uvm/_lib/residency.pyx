@@ -11,7 +11,7 @@ from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
-from rmm_uvm._lib.harvest cimport NeighborLender
+from rmm_uvm._lib.harvest cimport HarvestBoard, NeighborLender
 from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates, warn_of_lacking
 from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.residency.budget import next_budget, only_sizes_differ
@@ -93,9 +93,10 @@ cdef class ManagedResidency:
     refused_neighbors : list of str
         Why others that were asked for are not among them.
     board : rmm_uvm.harvest.HarvestBoard or None
-        Where it agrees with other processes about idle memory.
+        Where it agrees with others: with those that follow too about their shares of this device,
+        and with neighbours about idle memory.
     board_reason : str
-        Why it agrees with nobody; empty where it does, and where there are no neighbours.
+        Why it agrees with nobody; empty where it does, and where there is nothing to agree about.
     links_reason : str
         Why the links to neighbours were not measured, so that nothing is used in place or comes
         over two of them; empty where they were, and where nobody asked.
@@ -160,11 +161,13 @@ cdef class ManagedResidency:
                 settings.neighbors.push_back(one)
             neighbors = tuple(device_id for device_id, _ in opened)
             board, board_reason = join_board(driver, budget)
-            if board is not None:
+            if board is not None and budget.neighbors is not None:
                 names = {each: driver.neighbor_uuid(each) for each in neighbors}
                 lender = board.lender({**names, driver.info.device_id: driver.info.uuid})
                 settings.lender = lender.handle
                 settings.lends = True
+            if board is not None and budget.follows:
+                settings.sharing = (<HarvestBoard>board).sharing(driver.info.uuid)
             links_reason = ""
             if (budget.in_place or budget.multipath) and neighbors:
                 settings.rates, links_reason = slowest_rates(driver, neighbors)
@@ -417,6 +420,7 @@ cdef class ManagedResidency:
             "budget_changes": s.budget_changes,
             "unmanaged_bytes": s.unmanaged_bytes if s.unmanaged_told else None,
             "hidden_bytes": s.hidden_bytes,
+            "sharers": s.sharers,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,
             "pinned_bytes": s.pinned_bytes,
@@ -454,6 +458,8 @@ cdef class ManagedResidency:
             "reclaim_wait_seconds": s.reclaim_wait_ns / 1e9,
             "eviction_calls": s.eviction_calls,
             "waits": s.waits,
+            "waited_seconds": s.waited_ns / 1e9,
+            "waited_for_room_seconds": s.waited_for_room_ns / 1e9,
             "over_budget": s.over_budget,
             "too_large": s.too_large,
             "too_large_bytes": s.too_large_bytes,

@@ -339,8 +339,22 @@ def _budget_rows(
         ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
         _faults_row(info, counted),
+        *_sharing_rows(budget, info, residency),
         *_neighbors_rows(budget, residency),
     ]
+
+
+def _sharing_rows(
+    budget: Budget, info: DeviceInfo, residency: ManagedResidency
+) -> list[tuple[str, str, str]]:
+    """Return how the budget lives beside others of its device; nobody else is on a simulated one."""
+    if not budget.follows or (info.simulated and budget.board == "auto"):
+        return []
+    if residency.board is not None:
+        how = "who follows too, in other processes and pools, has a fair share by what it wants"
+        return [("other budgets", "shared with", how)]
+    alone = "goes by free memory, and has half of what it shares at least"
+    return [("other budgets", "not agreed", f"{residency.board_reason}; {alone}")]
 
 
 def _neighbors_rows(budget: Budget, residency: ManagedResidency) -> list[tuple[str, str, str]]:

@@ -19,6 +19,7 @@ WARNING_OF: dict[str, type[errors.FindingWarning]] = {
     "prefetch": errors.PrefetchEvictionWarning,
     "budget": errors.BudgetWarning,
     "prediction": errors.PredictionWarning,
+    "waiting": errors.BudgetWarning,
     "monitor": errors.MonitorWarning,
 }
 """The warning that each kind of finding becomes; its keys are all kinds there are."""

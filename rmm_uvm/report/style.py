@@ -117,6 +117,7 @@ MARKERS = {
     "prefetch": "square_pin",
     "budget": "hourglass",
     "prediction": "plus",
+    "waiting": "star",
     "monitor": "circle",
 }
 

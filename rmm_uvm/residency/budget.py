@@ -103,9 +103,10 @@ class Budget:
         Let some of a burst from the host come over a neighbour's own link to the host, as much as
         the measured rates say, where migrations are direct.
     board : str or None
-        Where processes agree about idle memory, once there are `neighbors`: the folder of their
-        board, "auto" for ``/dev/shm`` on a GPU, or None to go by free memory alone. There it is
-        offered to others what the budget has left of this device; ``neighbors=[]`` only offers.
+        Where processes agree: the folder of their board, "auto" for ``/dev/shm`` on a GPU, or None
+        to go by free memory alone. Budgets that follow tell each other there what they want of a
+        device, and share it. With `neighbors`, it is offered to others there what the budget has
+        left of this device; ``neighbors=[]`` only offers.
     low_bytes : int or None
         Down to which the thread evicts once a request was short of room, live blocks only as far
         as requests waited for some lately; by default 1/48 below the budget, at most 384 MiB.

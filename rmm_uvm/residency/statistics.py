@@ -37,6 +37,9 @@ class ResidencyStatistics:
         that is not managed. None where it does not tell.
     hidden_bytes : int
         What others hold beside that, as far as free memory shows it.
+    sharers : int
+        Other budgets that follow, with which this one shares the device: of other processes and
+        other pools, as they told on the board.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top until they are found.
@@ -102,6 +105,12 @@ class ResidencyStatistics:
         Prefetches to the host, or to another device.
     waits : int
         Uses that waited for a call about the same block.
+    waited_seconds : float
+        What requests waited for data to come or for room, all threads together, while the pool was
+        larger than the budget. What a stream waits for is not counted: that is where migrations go
+        by libcuda.
+    waited_for_room_seconds : float
+        Of that, until other data had left.
     over_budget : int
         Times that no block could leave: all were pinned or wanted.
     too_large, too_large_bytes : int
@@ -191,6 +200,9 @@ class ResidencyStatistics:
     budget_changes: int = 0
     unmanaged_bytes: int | None = 0
     hidden_bytes: int = 0
+    sharers: int = 0
+    waited_seconds: float = 0.0
+    waited_for_room_seconds: float = 0.0
 
     @classmethod
     def of_none(cls) -> ResidencyStatistics:
@@ -251,6 +263,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
             f"{size(s.fetched_bytes)} for uses that waited, {size(s.fetched_ahead_bytes)} ahead of "
             f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy{_copied(s)}",
         ),
+        *_waited(s),
         *_beside(s),
         ("faulted in", _faulted(s)),
         ("announced", _announced(s)),
@@ -281,13 +294,22 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
 def _others(s: ResidencyStatistics) -> list[tuple[str, str]]:
     held_bytes = (s.unmanaged_bytes or 0) + s.hidden_bytes
     untold = s.unmanaged_bytes is None
-    if not (held_bytes or s.budget_changes or untold):
+    if not (held_bytes or s.budget_changes or untold or s.sharers):
         return []
     times = _counted(s.budget_changes, "time")
     text = f"{format_bytes(held_bytes)} of the device; the budget followed {times}"
+    if s.sharers:
+        text += f", and shares it with {_counted(s.sharers, 'other budget')}"
     if untold:
         text += ", by free memory alone: the driver does not tell who holds what"
     return [("others", text)]
+
+
+def _waited(s: ResidencyStatistics) -> list[tuple[str, str]]:
+    if s.waited_seconds < 1:
+        return []
+    text = f"{s.waited_seconds:.3g} s, of which {s.waited_for_room_seconds:.3g} s until others left"
+    return [("waited", text)]
 
 
 def _too_large(s: ResidencyStatistics) -> str:

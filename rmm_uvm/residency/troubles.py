@@ -9,16 +9,18 @@ Pure functions of what a budget counted. `rmm_uvm.watch` makes findings of them,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rmm_uvm.residency.statistics import SCORE_WINDOW, ResidencyStatistics, prediction_state
 from rmm_uvm.support.units import format_bytes
 
 __all__ = [
+    "Lately",
     "Trouble",
     "lacking_neighbors",
     "prediction_off",
     "too_large",
+    "waiting",
 ]
 
 
@@ -27,6 +29,30 @@ class Trouble(NamedTuple):
 
     message: str
     remedy: str
+
+
+class Lately(Protocol):
+    """What a budget counted in the last seconds."""
+
+    @property
+    def seconds(self) -> float:
+        """How many seconds."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """What requests waited, all threads together."""
+
+    @property
+    def room_seconds(self) -> float:
+        """Of that, until other data had left."""
+
+    @property
+    def came_bytes(self) -> int:
+        """Brought in."""
+
+    @property
+    def left_bytes(self) -> int:
+        """Moved away with a copy."""
 
 
 def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
@@ -77,6 +103,52 @@ def prediction_off(counts: ResidencyStatistics) -> Trouble:
         f'eviction "{name}" foresees too little ({score}): {state}',
         f'{announce}, or give eviction="lru" if the program never repeats itself',
     )
+
+
+def waiting(
+    counts: ResidencyStatistics, lately: Lately, used_bytes: int, threshold: float
+) -> Trouble:
+    """Return the words for a program that waits much for its budget.
+
+    Parameters
+    ----------
+    counts : ResidencyStatistics
+        How the budget is kept, now.
+    lately : Lately
+        What was waited and moved.
+    used_bytes : int
+        What is allocated; 0 where it is not known.
+    threshold : float
+        Of the time, from which on it is told.
+    """
+    came = f"{format_bytes(lately.came_bytes)} came back"
+    if used_bytes:
+        came += (
+            f", {lately.came_bytes / used_bytes:.1f} times the {format_bytes(used_bytes)} that are "
+            "allocated"
+        )
+    for_room = lately.room_seconds > lately.waited_seconds / 2
+    cause = "until other live data had left" if for_room else "until the data had come"
+    message = (
+        f"{lately.waited_seconds:.1f} s of the last {lately.seconds:.1f} s were waited because data "
+        f"do not fit the budget of {format_bytes(counts.budget_bytes)} (threshold "
+        f"{threshold:.0%}): {came}, and most of the time was waited {cause}"
+    )
+    return Trouble(message, ", or ".join([*_own_remedies(counts), "work on less data at a time"]))
+
+
+def _own_remedies(counts: ResidencyStatistics) -> list[str]:
+    """Return what helps a program that waits, what helps most first."""
+    first = "say what is used next (rmm_uvm.touch, rmm_uvm.prefetch) and what is not (rmm_uvm.evict)"
+    remedies = [first]
+    others_bytes = (counts.unmanaged_bytes or 0) + counts.hidden_bytes
+    if others_bytes > counts.budget_bytes:
+        remedies.insert(0, f"free what others hold of the device, {format_bytes(others_bytes)}")
+    if counts.policy in ("fifo", "lru"):
+        remedies.append('let the order of uses be learnt (eviction="repeat")')
+    elif not counts.foresees:
+        remedies.append('try eviction="lru"')
+    return remedies
 
 
 def lacking_neighbors(

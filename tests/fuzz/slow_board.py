@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 BLOCK = 2 << 20
 DEVICES, PROCESSES = 16, 64
-HEADER = (int.from_bytes(b"UVMBOARD", "little"), 1)  # magic, version
+HEADER = (int.from_bytes(b"UVMBOARD", "little"), 2)  # magic, version
 _UUIDS, _PROCESSES, _OFFERS = 8, 40, 104
 CLAIMS = _OFFERS + DEVICES * PROCESSES
-WORDS = CLAIMS + DEVICES * PROCESSES
+WORDS = CLAIMS + 3 * DEVICES * PROCESSES  # with what budgets want and hold
 BYTES = 8 * WORDS
 _HALF = 2**32 - 1
 

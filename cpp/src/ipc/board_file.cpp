@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
@@ -76,6 +77,26 @@ constexpr off_t claims_byte = 0;  // locked while claims rise, or somebody joins
          "; without it, processes cannot agree about idle memory of devices";
 }
 
+/**
+ * @brief Whether a file is a board of an older version that no process has joined.
+ *
+ * A board stays in shared memory until the machine starts anew, so a new version finds it there.
+ * @pre nobody else has the claims locked: whoever joins waits
+ */
+[[nodiscard]] bool left_by_older(int descriptor, off_t bytes) noexcept
+{
+  std::array<board_word, 3> head{};  // magic, version, bytes
+  if (std::cmp_greater(bytes, sizeof(board_layout))) { return false; }
+  if (::pread(descriptor, head.data(), sizeof(head), 0) != sizeof(head)) { return false; }
+  bool const is_board = head[0] == board_layout::right_magic;
+  bool const is_older = head[1] < board_layout::right_version && head[2] < sizeof(board_layout);
+  if (!is_board || !is_older) { return false; }
+  for (std::size_t process = 0; process < harvest_board::most_processes; ++process) {
+    if (held_elsewhere(descriptor, byte_of_process(process)) != 0) { return false; }
+  }
+  return true;
+}
+
 /** @brief Whether nothing was written to a file yet, or not all: its maker was killed. */
 [[nodiscard]] bool unfinished(board_layout& content) noexcept
 {
@@ -129,7 +150,8 @@ board_file::opened board_file::join(std::string const& directory)
   }
   if (taken != 0) { return refuse(path + " cannot be locked: " + text_of(-taken)); }
   if (::fstat(descriptor, &file) != 0) { return refuse(cannot_open(errno, path)); }
-  if (file.st_size == 0) {
+  bool const renews = left_by_older(descriptor, file.st_size);
+  if (file.st_size == 0 || renews) {
     // Not only its length: without room a write to mapped memory would end the process.
     auto const error = ::posix_fallocate(descriptor, 0, sizeof(board_layout));
     if (error != 0) { return refuse("no room for " + path + ": " + text_of(error)); }
@@ -139,6 +161,12 @@ board_file::opened board_file::join(std::string const& directory)
   auto made = map(descriptor, path, PROT_READ | PROT_WRITE);
   if (made.file == nullptr) { return made; }
   auto& content = made.file->content();
+  if (renews) {  // magic first: until it is finished it is none
+    auto* const words = static_cast<board_word*>(made.file->memory_);
+    for (std::size_t word = 0; word < sizeof(board_layout) / sizeof(board_word); ++word) {
+      std::atomic_ref{words[word]}.store(0);
+    }
+  }
   if (unfinished(content)) {
     std::atomic_ref{content.version}.store(board_layout::right_version);
     std::atomic_ref{content.bytes}.store(sizeof(board_layout));

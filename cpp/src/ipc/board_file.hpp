@@ -24,7 +24,7 @@ static_assert(std::atomic_ref<board_word>::is_always_lock_free);
 /** @brief What is in a board file. By device first: who sums over processes reads few lines. */
 struct board_layout {
   static constexpr board_word right_magic   = 0x4452414f424d5655;  // "UVMBOARD" in the file
-  static constexpr board_word right_version = 1;
+  static constexpr board_word right_version = 2;
 
   template <typename T>
   using by_process = std::array<T, harvest_board::most_processes>;
@@ -40,6 +40,8 @@ struct board_layout {
   by_process<board_word> processes;  // their ids, each as it sees itself; for people only
   by_device<by_process<board_word>> offers;
   by_device<by_process<board_word>> claims;
+  by_device<by_process<board_word>> wants;  // of budgets that follow, since version 2
+  by_device<by_process<board_word>> holds;
 };
 
 /** @brief A board file, mapped, and the locks of one owner on it. */

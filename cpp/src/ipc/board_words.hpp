@@ -4,6 +4,7 @@
 
 #include "board_file.hpp"
 
+#include <rmm_uvm/residency/budget_sharing.hpp>
 #include <rmm_uvm/residency/harvest_rule.hpp>
 
 #include <algorithm>
@@ -54,6 +55,26 @@ struct offer_word {
 {
   return blocks_of(holding.claimed_bytes) << 32U | blocks_of(holding.coming_bytes);
 }
+
+/** @brief What a budget says of a device: two words, each of which is whole. */
+struct share_words {
+  static constexpr board_word shares_bit = board_word{1} << 63U;
+
+  board_word wants{0};  // blocks in the low half, a flag at the top
+  board_word holds{0};  // at most in the high half, at least below
+
+  [[nodiscard]] static constexpr share_words of(budget_share const& share) noexcept
+  {
+    return {shares_bit | blocks_of(share.wanted_bytes),
+            blocks_of(share.most_bytes) << 32U | blocks_of(share.least_bytes)};
+  }
+  [[nodiscard]] constexpr bool shares() const noexcept { return (wants & shares_bit) != 0; }
+  [[nodiscard]] constexpr budget_share share() const noexcept
+  {
+    auto const most = bytes_of(holds >> 32U);
+    return {bytes_of(wants), std::min(most, bytes_of(holds)), most};
+  }
+};
 
 [[nodiscard]] inline board_word load(board_word& word) noexcept
 {

@@ -81,6 +81,8 @@ void clear(board_layout& board, std::size_t process) noexcept
   for (std::size_t row = 0; row < harvest_board::most_devices; ++row) {
     std::atomic_ref{board.offers[row][process]}.store(0);
     std::atomic_ref{board.claims[row][process]}.store(0);
+    std::atomic_ref{board.wants[row][process]}.store(0);
+    std::atomic_ref{board.holds[row][process]}.store(0);
   }
   std::atomic_ref{board.processes[process]}.store(0);
 }
@@ -172,7 +174,7 @@ bool harvest_board::joined(std::size_t process) const noexcept
 }
 
 /**
- * @brief Clears claims and offers of those that ended, so that readers need not ask after them.
+ * @brief Clears what those say that ended, so that readers need not ask after them.
  * @pre the claims are locked: a place that is free stays so
  */
 void harvest_board::forget_the_gone(std::size_t device) noexcept
@@ -181,26 +183,32 @@ void harvest_board::forget_the_gone(std::size_t device) noexcept
   for (std::size_t process = 0; process < most_processes; ++process) {
     auto& offer = board.offers[device][process];
     auto& claim = board.claims[device][process];
-    if ((load(offer) | load(claim)) != 0 && !joined(process)) {
+    auto& wants = board.wants[device][process];
+    if ((load(offer) | load(claim) | load(wants)) != 0 && !joined(process)) {
       std::atomic_ref{offer}.store(0);
       std::atomic_ref{claim}.store(0);
+      std::atomic_ref{wants}.store(0);
     }
   }
 }
 
 // The owner's side
 
+/** @brief The row of a device, made where there is none; none where nobody would see it. */
+std::optional<std::size_t> harvest_board::row_to_write(device_uuid const& device) noexcept
+{
+  if (!file_->here() || file_->removed()) { return std::nullopt; }
+  if (auto const row = find(device)) { return row; }
+  std::lock_guard const guard{mutex_};
+  claims_lock const lock{*file_};
+  return lock.held() ? find_or_add(device) : std::nullopt;
+}
+
 template <typename Change>
 bool harvest_board::change_offer(device_uuid const& device, Change const& change) noexcept
 {
-  if (!file_->here() || file_->removed()) { return false; }
-  auto row = find(device);
-  if (!row) {
-    std::lock_guard const guard{mutex_};
-    claims_lock const lock{*file_};
-    if (lock.held()) { row = find_or_add(device); }
-    if (!row) { return false; }
-  }
+  auto const row = row_to_write(device);
+  if (!row) { return false; }
   update(file_->content().offers[*row][place_],
          [&](board_word before) { return change(offer_word::of(before)).word(); });
   return true;
@@ -236,6 +244,40 @@ std::size_t harvest_board::claimed_by_others(device_uuid const& device) const no
     if (claimed != 0 && process != place_ && joined(process)) { bytes += claimed; }
   }
   return bytes;
+}
+
+// Budgets of one device
+
+bool harvest_board::share(device_uuid const& device, budget_share const& mine) noexcept
+{
+  auto const row = row_to_write(device);
+  if (!row) { return false; }
+  auto const words = share_words::of(mine);
+  std::atomic_ref{file_->content().holds[*row][place_]}.store(words.holds);
+  std::atomic_ref{file_->content().wants[*row][place_]}.store(words.wants);
+  return true;
+}
+
+void harvest_board::end_share(device_uuid const& device) noexcept
+{
+  if (auto const row = find(device)) {
+    std::atomic_ref{file_->content().wants[*row][place_]}.store(0);
+    std::atomic_ref{file_->content().holds[*row][place_]}.store(0);
+  }
+}
+
+std::size_t harvest_board::shares_of_others(device_uuid const& device,
+                                            std::span<budget_share> found) const noexcept
+{
+  auto const row = find(device);
+  if (!row) { return 0; }
+  auto& board       = file_->content();
+  std::size_t count = 0;
+  for (std::size_t process = 0; process < most_processes && count < found.size(); ++process) {
+    share_words const words{load(board.wants[*row][process]), load(board.holds[*row][process])};
+    if (words.shares() && process != place_ && joined(process)) { found[count++] = words.share(); }
+  }
+  return count;
 }
 
 // The harvester's side

@@ -84,6 +84,8 @@ void residency_manager::retire(std::function<void()> const& publish) noexcept
   if (settings_.background) { thread_.stop(); }  // in a forked child there is none to wait for
   end_our_advice();
   offer_.withdraw();
+  ledger_view const view{ledger_.blocks()};
+  follower_.leave();
 }
 
 /** @brief Has what lies on neighbours go to the host; no mapping and no copy of ours stays. */

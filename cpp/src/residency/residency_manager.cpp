@@ -125,8 +125,11 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
     mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
-    follower_{
-      {*driver_, settings_, ledger_, [this](std::size_t bytes) { resize(bytes, low_at(bytes)); }}},
+    follower_{{*driver_,
+               settings_,
+               ledger_,
+               std::move(settings_.sharing),
+               [this](std::size_t bytes) { resize(bytes, low_at(bytes)); }}},
     work_{{*driver_,
            settings_,
            ledger_,
@@ -209,6 +212,7 @@ try {
     first = clock_.now() + 1;
     uses_->hand_out(view, allocation);
     uses_->learn(view, use);
+    follower_.allocated(view, allocation.bytes);
     present = present_.is_present(view, allocation);
   }
   bool const pressed = ledger_.under_pressure();
@@ -268,6 +272,7 @@ try {
     first = clock_.now() + 1;
     uses_->hand_out(view, carved.newly_live);
     uses_->learn(view, use);
+    follower_.allocated(view, used.bytes);
     present = present_.confirmed() && present_.is_present(view, used);
   }
   coming_->leave_discarded(rest);  // the allocation may be longer than its likes were

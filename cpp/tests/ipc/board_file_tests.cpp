@@ -95,13 +95,51 @@ TEST_F(BoardFile, AnotherMagicOrVersionIsRefused)
   write(directory.file(), bytes);
   expect_refused("is no board of rmm-uvm");
   bytes[0] = 'U';
-  bytes[8] = 2;
+  bytes[8] = 3;
   write(directory.file(), bytes);
-  expect_refused("is a board of version 2, not 1");
-  bytes[8]  = 1;
+  expect_refused("is a board of version 3, not 2");
+  bytes[8]  = 2;
   bytes[17] = 0;
   write(directory.file(), bytes);
   expect_refused("damaged");
+}
+
+/** @brief A board of version 1, as it stands in shared memory after an update. */
+[[nodiscard]] std::string older_board()
+{
+  constexpr std::size_t length = 17216;
+  std::string bytes(length, '\x55');
+  bytes.replace(0, 8, "UVMBOARD");
+  bytes.replace(8, 8, std::string{"\x01\0\0\0\0\0\0\0", 8});
+  bytes.replace(16, 8, std::string{"\x40\x43\0\0\0\0\0\0", 8});
+  return bytes;
+}
+
+TEST_F(BoardFile, OlderVersionThatNobodyUsesIsBegunAnew)
+{
+  write(directory.file(), older_board());
+  auto const board = directory.join();
+  ASSERT_NE(board, nullptr);
+  EXPECT_TRUE(board->offer(device_named(1), 10 * va_block_bytes));
+  auto const view = harvest_board::look(directory.path());
+  ASSERT_TRUE(view.readable.available) << view.readable.reason;
+  EXPECT_EQ(view.entries.size(), 1U);  // nothing of what stood there
+  EXPECT_NE(directory.join(), nullptr);
+}
+
+TEST_F(BoardFile, OlderVersionInUseIsRefused)
+{
+  write(directory.file(), older_board());
+  int const descriptor = ::open(directory.file().c_str(), O_RDWR | O_CLOEXEC);
+  struct flock place{};
+  place.l_type   = F_WRLCK;
+  place.l_whence = SEEK_SET;
+  place.l_start  = 1;
+  place.l_len    = 1;
+  ASSERT_EQ(::fcntl(descriptor, F_OFD_SETLK, &place), 0);  // NOLINT: as a process that joined
+  expect_refused("has 17216 bytes, a board of rmm-uvm 33600");
+  ::close(descriptor);
+  EXPECT_NE(directory.join(), nullptr);
 }
 
 TEST_F(BoardFile, DamagedEntriesOnlyTakeFromOthers)

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 
 namespace rmm_uvm {
@@ -109,6 +110,59 @@ TEST_F(AutoBudget, TwoThatBothWantEverythingHaveAHalfEach)
   EXPECT_EQ(mine + theirs, most);
   EXPECT_GE(theirs, most / 2);
   EXPECT_GE(mine, most / 2);
+}
+
+TEST(SharedBudget, GrowsAsFastAsOthersLeave)
+{
+  auto_budget rule{most, least};
+  for (std::size_t there = 6000; there > 3200; there -= 400) {
+    std::array<budget_share, 1> const others{{{9000, there, 6000}}};
+    EXPECT_EQ(rule.follow({6000, 0, 0, 0}, 9000, others), most - there);
+  }
+  std::array<budget_share, 1> const others{{{9000, 2000, 6000}}};
+  EXPECT_EQ(rule.follow({6000, 0, 0, 0}, 9000, others), most / 2);
+}
+
+TEST(SharedBudget, WaitsOnlyAWhileForOneThatDoesNotLeave)
+{
+  auto_budget rule{most, least};
+  std::array<budget_share, 1> const others{{{9000, 6000, 6000}}};
+  int looks = 1;
+  while (rule.follow({6000, 0, 0, 0}, 9000, others) < most / 2 && looks < 100) {
+    ++looks;
+  }
+  EXPECT_EQ(looks, 25);
+}
+
+TEST(SharedBudget, WhatOthersWhoAgreeHoldIsNotHidden)
+{
+  auto_budget rule{most, least};
+  std::array<budget_share, 1> const others{{{100, 100, 4000}}};
+  EXPECT_EQ(rule.follow({5000, 0, 1000, 1000}, 9000, others), 6300U);
+  EXPECT_EQ(rule.hidden_bytes(), 0U);
+  // A third one, who agrees with nobody, is; but not before it is sure that it is no other.
+  for (int look = 0; look < 31; ++look) {
+    EXPECT_EQ(rule.follow({6400, 0, 1000, 1000}, 9000, others), 6300U);
+  }
+  EXPECT_EQ(rule.follow({6400, 0, 1000, 1000}, 9000, others), 4900U);
+  EXPECT_EQ(rule.hidden_bytes(), 1400U);
+}
+
+TEST_F(AutoBudget, WhatAnotherHasTakenSinceItLookedIsNotHidden)
+{
+  std::array<budget_share, 1> others{{{9000, 100, 1000}}};
+  static_cast<void>(rule.follow({4000, 0, 1000, 1000}, 9000, others));  // it has 3000 by now
+  others[0] = {9000, 3000, 3000};
+  static_cast<void>(rule.follow({6400, 0, 3200, 3400}, 9000, others));  // all of it is used
+  EXPECT_EQ(rule.hidden_bytes(), 0U);
+}
+
+TEST(SharedBudget, IsAllAgainWhenTheOthersAreGone)
+{
+  auto_budget rule{most, least};
+  std::array<budget_share, 1> const others{{{9000, 100, 100}}};
+  EXPECT_EQ(rule.follow({200, 0, 100, 100}, 9000, others), most / 2);
+  EXPECT_EQ(rule.follow({100, 0, 100, 100}), most);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From samples to findings: a pure function, with its memory passed in and out.
 
-Covers footprint, host memory, eviction with its three explanations, amplification, and sources that
-fail. Does not cover how a finding reaches people, see `rmm_uvm.watch.telling.delivery`.
+Covers footprint, host memory, eviction with its three explanations, amplification, what budgets
+cannot hold and make programs wait for, and sources that fail. Does not cover how a finding reaches people, see `rmm_uvm.watch.telling.delivery`.
 
 A situation has one finding. Sustained eviction is told as `device_taken` when others hold the room,
 as `prefetch` when this package's prefetches push the pages out, and as `eviction` otherwise; and
@@ -175,6 +175,41 @@ class EvictingStretch(NamedTuple):
     used_bytes: int
 
 
+class BudgetLook(NamedTuple):
+    """What a budget had counted at one moment.
+
+    Parameters
+    ----------
+    seconds : float
+        When, since the monitor began.
+    waited_seconds, room_seconds : float
+        What requests had waited, and of that until others had left.
+    came_bytes, left_bytes : int
+        Brought in for a use, or ahead of it; and moved away with a copy.
+    """
+
+    seconds: float
+    waited_seconds: float
+    room_seconds: float
+    came_bytes: int
+    left_bytes: int
+
+    @classmethod
+    def of(cls, seconds: float, budget: ResidencyStatistics) -> BudgetLook:
+        """Return what is counted now."""
+        return cls(
+            seconds,
+            budget.waited_seconds,
+            budget.waited_for_room_seconds,
+            budget.fetched_bytes + budget.fetched_ahead_bytes,
+            budget.evicted_bytes,
+        )
+
+    def since(self, before: BudgetLook) -> BudgetLook:
+        """Return what came to it since another moment; `seconds` is the time between them."""
+        return BudgetLook(*(mine - theirs for mine, theirs in zip(self, before, strict=True)))
+
+
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
     """What the policy remembers of one device; begin with the default.
@@ -201,6 +236,8 @@ class PolicyState:
         Samples in a row without byte counters; None while they never answered.
     too_large, switched_off : int
         What was told of the budget: requests larger than it, and predictors that are off.
+    budget_looks : tuple of BudgetLook
+        What it had counted, in the window in which waiting is looked for.
     """
 
     last: SampleRow = BEGIN
@@ -214,6 +251,7 @@ class PolicyState:
     unanswered_samples: int | None = None
     too_large: int = 0
     switched_off: int = 0
+    budget_looks: tuple[BudgetLook, ...] = ()
 
 
 def evaluate(
@@ -284,6 +322,7 @@ class _Step:
         self._look_at_sources()
         if newest:
             self._look_at_budget()
+            self._look_at_waiting()
         self._change(gone_bytes=gone_after(self.state.gone_bytes, self.state.last, self._row))
         if self._row.knows(Known.FOOTPRINT) and self._device.capacity_bytes:
             self._look_at_footprint()
@@ -319,6 +358,38 @@ class _Step:
         if budget.switched_off and not 0 < self.state.switched_off <= budget.switched_off:
             self.findings.append(wording.prediction_found(self._row, budget))
         self._change(too_large=budget.too_large, switched_off=budget.switched_off)
+
+    def _look_at_waiting(self) -> None:
+        """Find that a budget's own traffic has the program wait.
+
+        The kernel driver's counters do not tell: what moves ahead of need is no reason to worry.
+        """
+        budget, threshold = self._context.budget, self._limits.waiting_fraction
+        if budget is None or threshold is None:
+            self._change(budget_looks=())
+            return
+        window = self._limits.waiting_window_seconds
+        look = BudgetLook.of(self._row.seconds, budget)
+        looks = list(self.state.budget_looks)
+        if looks and min(look.since(looks[-1])) < 0:
+            looks = []  # another pool
+        # The last one from before the window is what the others are compared with.
+        while len(looks) > 1 and looks[1].seconds <= look.seconds - window:
+            del looks[0]
+        if len(looks) < 2 or look.seconds - looks[-2].seconds > window / _WINDOW_PIECES:
+            looks.append(look)
+        else:
+            looks[-1] = look
+        self._change(budget_looks=tuple(looks))
+        lately = look.since(looks[0])
+        # Looks may be further apart than the window.
+        fraction = lately.waited_seconds / max(window, lately.seconds)
+        if fraction < self._limits.waiting_rearm_fraction:
+            self._rearm("waiting")
+        if fraction > threshold and lately.came_bytes + lately.left_bytes > 0:
+            used_bytes = self._row.footprint_bytes if self._row.knows(Known.FOOTPRINT) else 0
+            found = wording.waiting_found(self._row, budget, lately, used_bytes, fraction, threshold)
+            self._fire("waiting", found)
 
     def _look_at_footprint(self) -> None:
         threshold = self._limits.footprint_factor

@@ -7,7 +7,7 @@ Does not cover what is compared with them, see `rmm_uvm.watch.judging.policy`.
 Environment
 -----------
 RMM_UVM_WARN_FOOTPRINT, RMM_UVM_WARN_EVICTION, RMM_UVM_WARN_AMPLIFICATION,
-RMM_UVM_WARN_HOST_MEMORY, RMM_UVM_WARN_DEVICE_TAKEN, RMM_UVM_WARN_PREFETCH
+RMM_UVM_WARN_HOST_MEMORY, RMM_UVM_WARN_DEVICE_TAKEN, RMM_UVM_WARN_PREFETCH, RMM_UVM_WARN_WAITING
     The threshold as a number > 0; ``off`` for no such warning.
 RMM_UVM_WARN_MONITOR, RMM_UVM_WARN_BUDGET
     ``on`` or ``off``.
@@ -34,6 +34,7 @@ _REARM_OF = {
     "eviction_fraction_per_second": "eviction_rearm_fraction_per_second",
     "amplification_factor": "amplification_rearm_factor",
     "host_memory_fraction": "host_memory_rearm_fraction",
+    "waiting_fraction": "waiting_rearm_fraction",
 }
 _VARIABLES = {
     "RMM_UVM_WARN_FOOTPRINT": "footprint_factor",
@@ -42,6 +43,7 @@ _VARIABLES = {
     "RMM_UVM_WARN_HOST_MEMORY": "host_memory_fraction",
     "RMM_UVM_WARN_DEVICE_TAKEN": "device_taken_fraction",
     "RMM_UVM_WARN_PREFETCH": "prefetch_fraction",
+    "RMM_UVM_WARN_WAITING": "waiting_fraction",
 }
 _MONITOR_VARIABLE = "RMM_UVM_WARN_MONITOR"
 _BUDGET_VARIABLE = "RMM_UVM_WARN_BUDGET"
@@ -88,6 +90,13 @@ class Thresholds:
     prefetch_fraction : float or None
         Bytes that this package brought to the device, over all that came while it evicted. 0.5:
         most of what pushes pages out is ours.
+    waiting_fraction : float or None
+        Time that requests waited to keep a budget, over the window. 0.25: the program takes a third
+        longer than it would if all fitted.
+    waiting_rearm_fraction : float
+        Half of it.
+    waiting_window_seconds : float
+        Time over which that is counted: the whole of it, also if the monitor is younger.
     monitor : bool
         Say so when a source that ought to work does not.
     budget : bool
@@ -118,6 +127,9 @@ class Thresholds:
     host_memory_rearm_fraction: float = 0.8
     device_taken_fraction: float | None = 0.05
     prefetch_fraction: float | None = 0.5
+    waiting_fraction: float | None = 0.25
+    waiting_rearm_fraction: float = 0.125
+    waiting_window_seconds: float = 10.0
     monitor: bool = True
     budget: bool = True
     repeat_seconds: float = 60.0

@@ -11,7 +11,7 @@ from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.residency.troubles import prediction_off, too_large
+from rmm_uvm.residency.troubles import Lately, prediction_off, too_large, waiting
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.watch.judging.intervals import SampleRow
 
@@ -26,6 +26,7 @@ __all__ = [
     "prefetch_found",
     "source_unavailable",
     "too_large_found",
+    "waiting_found",
 ]
 
 _LESS_DATA = "work on less data at a time"
@@ -182,6 +183,19 @@ def prediction_found(row: SampleRow, budget: ResidencyStatistics) -> Finding:
     """Return the finding: the predictor is right too seldom, and is off."""
     words = prediction_off(budget)
     return _finding("prediction", row, budget.switched_off, 0, *words)
+
+
+def waiting_found(
+    row: SampleRow,
+    budget: ResidencyStatistics,
+    lately: Lately,
+    used_bytes: int,
+    value: float,
+    threshold: float,
+) -> Finding:
+    """Return the finding: much of the time goes by in which requests wait for the budget."""
+    words = waiting(budget, lately, used_bytes, threshold)
+    return _finding("waiting", row, value, threshold, *words)
 
 
 def source_unavailable(row: SampleRow, name: str, reason: str) -> Finding:

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import pytest
 
+import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource
 from rmm_uvm.recording.finding import Finding
+from rmm_uvm.residency import Budget
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .monitors import MIB, Make, advance
 
@@ -60,3 +63,26 @@ def test_run_that_fits_has_no_finding(make: Make, device: SimulatedDevice) -> No
             advance(m)
         assert m.findings == ()
     mr.deallocate(pointer, 32 * MIB)
+
+
+@pytest.mark.parametrize(("pieces", "told"), [(8, True), (3, False)])
+def test_program_that_waits_for_its_budget_is_told_and_one_that_fits_is_not(
+    make: Make, device: SimulatedDevice, pieces: int, *, told: bool
+) -> None:
+    # A model's moves take no time of ours: any waiting is enough here.
+    thresholds = Thresholds(waiting_fraction=1e-9, waiting_rearm_fraction=1e-9)
+    budget = Budget(16 * MIB, "lru", background=False)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=budget)
+    data = [mr.allocate(4 * MIB) for _ in range(pieces)]
+    with make(thresholds=thresholds) as m:
+        for _ in range(20):
+            for address in data:
+                mr.managed_mr.residency.touch(address, 4 * MIB, address)
+                device.touch(address, 4 * MIB, write=True)
+            advance(m, 0.5)
+        found = [finding for finding in m.findings if finding.kind == "waiting"]
+    assert len(found) == told
+    if found:
+        assert "were waited because data do not fit the budget of 16.00 MiB" in str(found[0])
+    for address in data:
+        mr.deallocate(address, 4 * MIB)

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/process/locks.hpp>
+#include <rmm_uvm/residency/budget_sharing.hpp>
 #include <rmm_uvm/residency/harvest_rule.hpp>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,7 @@ struct opened_harvest_board {
   std::string reason;                    ///< why not and what to do, one sentence
 };
 
-/** @brief What one process says of one device. */
+/** @brief What one process says of one device's idle memory. */
 struct harvest_entry {
   std::uint32_t process_id{0};  ///< as the process sees itself
   device_uuid device{};         ///< which device
@@ -98,6 +100,12 @@ class harvest_board {
   /** @brief Says whether the device's links are busy. @return whether it stands there */
   bool set_busy(device_uuid const& device, bool busy_now) noexcept;
 
+  // Budgets of one device that follow others: as `budget_sharing` says.
+  bool share(device_uuid const& device, budget_share const& mine) noexcept;
+  void end_share(device_uuid const& device) noexcept;
+  [[nodiscard]] std::size_t shares_of_others(device_uuid const& device,
+                                             std::span<budget_share> found) const noexcept;
+
   // The harvester's side: as `neighbor_lender` says.
   [[nodiscard]] std::size_t claim(device_uuid const& device,
                                   std::size_t bytes,
@@ -116,6 +124,7 @@ class harvest_board {
   harvest_board(std::unique_ptr<board_file> file, std::size_t place) noexcept;
   [[nodiscard]] std::optional<std::size_t> find(device_uuid const& device) const noexcept;
   [[nodiscard]] std::optional<std::size_t> find_or_add(device_uuid const& device) noexcept;
+  [[nodiscard]] std::optional<std::size_t> row_to_write(device_uuid const& device) noexcept;
   [[nodiscard]] bool joined(std::size_t process) const noexcept;
   void forget_the_gone(std::size_t device) noexcept;
   template <typename Change>

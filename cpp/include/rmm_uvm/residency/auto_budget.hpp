@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/residency/budget_sharing.hpp>
+
+#include <array>
 #include <cstddef>
+#include <span>
 
 namespace rmm_uvm {
 
@@ -28,7 +32,10 @@ struct device_use {
  * A budget follows at once where it has to shrink. It grows by steps, so that two who share a
  * device do not follow each other's every block. What is hidden takes no more than half of what the
  * others leave: most of it is managed memory of others, idle perhaps, which the kernel driver can
- * evict; two who share a device have a half each then.
+ * evict; two who share a device and do not agree have a half each then.
+ *
+ * Budgets that agree (`budget_sharing`) are not hidden: each has its fair share of what the others
+ * leave. It grows no faster than they leave, and waits for one that does not leave only a while.
  */
 class auto_budget {
  public:
@@ -42,18 +49,38 @@ class auto_budget {
   }
 
   /** @brief Takes note of a reading. @return the budget from now on */
-  std::size_t follow(device_use const& now) noexcept;
+  std::size_t follow(device_use const& now) noexcept { return follow(now, 0, {}); }
+  /**
+   * @brief The same beside budgets that agree with this one.
+   * @param wanted_bytes what this one wants
+   * @param others what they say; `now` is about this one's managed memory only
+   */
+  std::size_t follow(device_use now,
+                     std::size_t wanted_bytes,
+                     std::span<budget_share const> others) noexcept;
 
   /** @brief The budget now. */
   [[nodiscard]] std::size_t budget_bytes() const noexcept { return budget_bytes_; }
   /** @brief What others are taken to hold beyond what is told. */
   [[nodiscard]] std::size_t hidden_bytes() const noexcept { return hidden_bytes_; }
+  /** @brief What all budgets together have of the device, of those that agree. */
+  [[nodiscard]] std::size_t left_bytes() const noexcept { return left_bytes_; }
 
  private:
+  [[nodiscard]] std::size_t as_others_leave(std::size_t next, std::size_t others_bytes) noexcept;
+
+  [[nodiscard]] std::size_t surely_hidden(std::size_t bound) noexcept;
+
   std::size_t most_bytes_;
   std::size_t least_bytes_;
   std::size_t budget_bytes_;
+  std::size_t left_bytes_{most_bytes_};
   std::size_t hidden_bytes_{0};
+  bool begun_{false};
+  std::array<std::size_t, 32> lately_{};  // what was hidden at least, with others who agree
+  std::size_t looks_{0};
+  int looks_without_leaving_{0};
+  std::size_t others_bytes_{0};  // that they had at the last look
 };
 
 }  // namespace rmm_uvm

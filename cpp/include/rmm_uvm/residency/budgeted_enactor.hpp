@@ -49,28 +49,28 @@ class budgeted_enactor final : public residency_enactor {
   {
     if (allocation.bytes == 0) { return false; }
     if (mode == prefetch_mode::always) { manager_->renew_arrival(allocation, stream); }
-    manager_->on_allocate(allocation, stream);
+    at_work().on_allocate(allocation, stream);
     return true;
   }
   void on_reuse(carved_range const& carved, stream_handle stream, bool by_stream) noexcept override
   {
-    manager_->on_reuse(carved, stream, by_stream);
+    at_work().on_reuse(carved, stream, by_stream);
   }
   void on_untold(memory_range range) noexcept override { manager_->on_untold(range); }
   void on_free(memory_range allocation, stream_handle stream, bool by_stream) noexcept override
   {
-    manager_->on_free(allocation, stream, by_stream);
+    at_work().on_free(allocation, stream, by_stream);
   }
   /** @return false: the manager drops what is dead when it needs the room */
   bool on_dead(std::span<memory_range const>) noexcept override { return false; }
 
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept override
   {
-    manager_->on_touch(uses, stream);
+    at_work().on_touch(uses, stream);
   }
   void bring(memory_range range, stream_handle stream) noexcept override
   {
-    manager_->prefetch(range, stream);
+    at_work().prefetch(range, stream);
   }
   std::size_t evict(memory_range range, stream_handle) noexcept override
   {
@@ -80,14 +80,14 @@ class budgeted_enactor final : public residency_enactor {
   void pin(memory_range range) noexcept override { manager_->pin(range); }
   void unpin(memory_range range) noexcept override { manager_->unpin(range); }
 
-  [[nodiscard]] bool all_present() noexcept override { return manager_->all_present(); }
+  [[nodiscard]] bool all_present() noexcept override { return at_work().all_present(); }
   bool confirm_present(stream_handle stream) noexcept override
   {
-    return manager_->confirm_present(stream);
+    return at_work().confirm_present(stream);
   }
   [[nodiscard]] bool confirmed_present() const noexcept override
   {
-    return manager_->confirmed_present();
+    return at_work().confirmed_present();
   }
   [[nodiscard]] bool under_pressure() const noexcept override { return manager_->under_pressure(); }
   [[nodiscard]] std::size_t budget_bytes() const noexcept override
@@ -107,6 +107,12 @@ class budgeted_enactor final : public residency_enactor {
   bool run_pending_piece() noexcept override { return manager_->run_pending_piece(); }
 
  private:
+  /** @brief The manager, for a program that does something. */
+  [[nodiscard]] residency_manager& at_work() const noexcept
+  {
+    manager_->note_use();
+    return *manager_;
+  }
   /**
    * @brief Ends a manager, but in a forked child: its threads are not there to be waited for, and
    * what they wait on may be destroyed only once they have ended.

@@ -29,6 +29,8 @@ class live_block_watch {
   void allocated(ledger_view& view, std::size_t new_bytes, std::size_t look_bytes);
   /** @brief What is needed now, and the peak since it was taken before. @param begins a round */
   [[nodiscard]] live_blocks take(ledger_view& view, use_tick now, bool begins);
+  /** @brief Looks no more until it is taken again. */
+  void rest() noexcept { asked_ = false; }
   /** @brief Moves what it remembers back with the clock. */
   void turn_back(tick_shift const& shift) noexcept
   {

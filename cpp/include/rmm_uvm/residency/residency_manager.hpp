@@ -160,6 +160,8 @@ class residency_manager {
 
   /** @brief The budget now; takes no lock. */
   [[nodiscard]] std::size_t budget_bytes() const noexcept { return ledger_.budget_bytes(); }
+  /** @brief The program is at work, though it may ask for nothing. Takes no lock. */
+  void note_use() noexcept { follower_.note_use(); }
   /** @brief Whether slabs are larger than the budget; takes no lock. */
   [[nodiscard]] bool under_pressure() const noexcept { return ledger_.under_pressure(); }
 

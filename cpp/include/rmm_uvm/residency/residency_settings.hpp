@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/residency/budget_sharing.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/neighbor_lender.hpp>
 #include <rmm_uvm/residency/neighbor_places.hpp>
@@ -25,6 +26,8 @@ struct residency_settings {
    * while they take and give back, from `adopt` on. 0: it stays as it is.
    */
   std::size_t followed_bytes{0};
+  std::shared_ptr<budget_sharing> sharing{};  ///< where it agrees with others of the device that
+                                              ///< follow too; null: with nobody
   static constexpr std::size_t least_budget_bytes{4 * va_block_bytes};  ///< whatever others take
 
   /**

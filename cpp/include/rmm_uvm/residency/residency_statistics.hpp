@@ -19,6 +19,7 @@ struct residency_statistics {
   std::size_t unmanaged_bytes{0};       ///< of all processes, as told when it followed last
   bool unmanaged_told{true};            ///< false: all that others hold is in the next one
   std::size_t hidden_bytes{0};          ///< what others hold beside that, as far as it shows
+  std::size_t sharers{0};               ///< other budgets that it shares the device with
   std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};   ///< the most of it
   std::size_t pinned_bytes{0};          ///< of blocks that stay where they are
@@ -58,13 +59,15 @@ struct residency_statistics {
   std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
   std::uint64_t too_large{0};        ///< requests larger than the budget
   std::size_t too_large_bytes{0};    ///< the largest of those, in whole blocks
-  std::uint64_t host_read_bytes{0};  ///< of those, read on the host through mappings
-  std::uint64_t unfenced_frees{0};   ///< frees without a fence; their blocks are never dropped
-  std::uint64_t failed_calls{0};     ///< driver calls that failed; nothing was lost
-  status last_failure;               ///< the latest of those
-  prediction_score prediction;       ///< how good the predictor was lately
-  bool foresees{false};              ///< whether it is believed now
-  std::uint64_t switched_off{0};     ///< how often it stopped being believed
+  std::uint64_t waited_ns{0};        ///< that requests waited for what they use, all together
+  std::uint64_t waited_for_room_ns{0};  ///< of that, until others had left
+  std::uint64_t host_read_bytes{0};     ///< of those, read on the host through mappings
+  std::uint64_t unfenced_frees{0};      ///< frees without a fence; their blocks are never dropped
+  std::uint64_t failed_calls{0};        ///< driver calls that failed; nothing was lost
+  status last_failure;                  ///< the latest of those
+  prediction_score prediction;          ///< how good the predictor was lately
+  bool foresees{false};                 ///< whether it is believed now
+  std::uint64_t switched_off{0};        ///< how often it stopped being believed
 };
 
 }  // namespace rmm_uvm

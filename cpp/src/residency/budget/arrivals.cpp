@@ -137,6 +137,10 @@ void arrivals::bring(arrival_request const& request)
   std::unique_lock room{room_, std::defer_lock};
   auto& ledger = with_.ledger;
   ledger_view view{ledger.blocks()};
+  // While all slabs fit nobody waits for the budget, but for what is new.
+  bool const waits = request.why != arrival_reason::ahead && ledger.under_pressure();
+  std::optional<waited_time::scope> waited;
+  waited.emplace(waited_, waits);
   auto missing = claim(view, request);
   if (missing.empty()) { return; }
   auto const missing_bytes = uncounted_bytes(missing);
@@ -146,6 +150,7 @@ void arrivals::bring(arrival_request const& request)
     too_large_bytes_        = std::max(too_large_bytes_, all_bytes);
     auto const budget_bytes = ledger.budget_bytes();  // it may change, once the lock is given up
     view.unlock();
+    waited.reset();  // each part counts by itself
     bring_in_parts(request, budget_bytes);
     return;
   }
@@ -239,6 +244,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   auto const waits =
     request.why == arrival_reason::ahead ? std::nullopt : std::optional{request.stream};
   try {
+    waited_time::scope const waited{waited_for_room_, waits.has_value()};
     with_.room.make_room(view, with_.ledger.budget_bytes(), waits);
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     with_.ledger.count_failure({status_code::out_of_memory, 0, "make_room"});
@@ -521,6 +527,8 @@ void arrivals::tell(residency_statistics& told) const noexcept
   told.from_neighbor_bytes      = from_neighbor_bytes_;
   told.too_large                = too_large_;
   told.too_large_bytes          = too_large_bytes_;
+  told.waited_ns                = waited_.ns();
+  told.waited_for_room_ns       = waited_for_room_.ns();
 }
 
 }  // namespace rmm_uvm

@@ -3,6 +3,8 @@
 #include <rmm_uvm/residency/budget/budget_follower.hpp>
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <utility>
 
 namespace rmm_uvm {
@@ -15,6 +17,16 @@ constexpr int reading_attempts = 3;
 constexpr int most_failures    = 8;  // in a row, before NVML is not asked any more
 // Less than this may be taken of free memory without being seen: it changes in such steps.
 constexpr std::size_t shown_bytes = std::size_t{64} << 20U;
+// Of what all who agree have: a program at work wants so much at least. One that has just begun has
+// nothing yet, and had to evict its first data else.
+constexpr std::size_t least_wanted_part = 16;
+// Of the budget, allocated between two looks for a peak of what lives.
+constexpr std::size_t looked_at_part = 16;
+
+void withdraw(std::shared_ptr<budget_sharing> const& sharing) noexcept
+{
+  if (sharing != nullptr) { sharing->withdraw(); }
+}
 
 }  // namespace
 
@@ -58,14 +70,22 @@ bool budget_follower::look(ledger_view& view)
   if (looking_ || with_.ledger.ended()) { return false; }
   looking_                = true;
   looked_                 = clock::now();
+  auto const sharing      = with_.sharing;
+  auto const wanted_bytes = sharing == nullptr ? 0 : take_wanted(view);
   auto const before       = last_;
   device_use use          = before;
   use.least_managed_bytes = least_managed_bytes();
   use.most_managed_bytes  = most_managed_bytes();
   view.unlock();
   auto const told = read(before, use);
+  if (sharing != nullptr) {
+    static_cast<void>(
+      sharing->tell({wanted_bytes, use.least_managed_bytes, use.most_managed_bytes}));
+    sharers_ = sharing->others(others_);
+  }
   view.relock();
   looking_ = false;
+  if (with_.sharing == nullptr) { withdraw(sharing); }  // it ended meanwhile
   with_.ledger.count_if_failed(told);
   if (!told.ok() || with_.ledger.ended()) { return false; }
   use.tells_unmanaged = tells_unmanaged_;
@@ -73,12 +93,36 @@ bool budget_follower::look(ledger_view& view)
   use.least_managed_bytes = std::min(use.least_managed_bytes, least_managed_bytes());
   use.most_managed_bytes  = std::max(use.most_managed_bytes, most_managed_bytes());
   last_                   = use;
-  auto const next         = rule_.follow(use);
+  auto const next         = rule_.follow(use, wanted_bytes, std::span{others_}.first(sharers_));
   if (next == with_.ledger.budget_bytes()) { return false; }
   ++changes_;
   with_.change(next);
   return true;
 }
+
+/**
+ * @brief What the program wants of the device.
+ *
+ * While it shares with nobody, what is there, which costs nothing to know. Else what lives: then
+ * blocks are looked through.
+ */
+std::size_t budget_follower::take_wanted(ledger_view& view)
+{
+  auto const before     = std::exchange(resident_bytes_, with_.ledger.resident_bytes());
+  bool const used       = used_.exchange(false, std::memory_order_relaxed);
+  bool const came       = resident_bytes_ > before;  // by page faults, and was found
+  auto const live_bytes = sharers_ > 0 ? live_.take(view, never_used, false).peak : resident_bytes_;
+  if (sharers_ == 0) { live_.rest(); }
+  auto const since = std::chrono::duration_cast<wanted_watch::duration>(period());
+  return wanted_.look(live_bytes, rule_.left_bytes() / least_wanted_part, used || came, since);
+}
+
+void budget_follower::allocated(ledger_view& view, std::size_t bytes)
+{
+  live_.allocated(view, bytes, with_.ledger.budget_bytes() / looked_at_part);
+}
+
+void budget_follower::leave() noexcept { withdraw(std::exchange(with_.sharing, nullptr)); }
 
 /**
  * @brief Reads free memory, between two equal readings of what is not managed: the first of them is
@@ -129,6 +173,7 @@ void budget_follower::tell(residency_statistics& told) const noexcept
   told.unmanaged_told  = tells_unmanaged_;
   told.hidden_bytes    = rule_.hidden_bytes();
   told.budget_changes  = changes_;
+  told.sharers         = sharers_;
 }
 
 }  // namespace rmm_uvm

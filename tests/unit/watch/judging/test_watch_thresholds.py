@@ -24,6 +24,7 @@ NUMBERS = {
     "RMM_UVM_WARN_HOST_MEMORY": ("host_memory_fraction", "host_memory_rearm_fraction"),
     "RMM_UVM_WARN_DEVICE_TAKEN": ("device_taken_fraction", ""),
     "RMM_UVM_WARN_PREFETCH": ("prefetch_fraction", ""),
+    "RMM_UVM_WARN_WAITING": ("waiting_fraction", "waiting_rearm_fraction"),
 }
 
 

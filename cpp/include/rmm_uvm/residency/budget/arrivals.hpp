@@ -14,6 +14,7 @@
 #include <rmm_uvm/residency/budget/presence.hpp>
 #include <rmm_uvm/residency/budget/room_maker.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
+#include <rmm_uvm/residency/budget/waited_time.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 
@@ -127,6 +128,8 @@ class arrivals {
   std::uint64_t from_neighbor_bytes_{0};
   std::uint64_t too_large_{0};
   std::size_t too_large_bytes_{0};
+  waited_time waited_;
+  waited_time waited_for_room_;  // of that
 };
 
 }  // namespace rmm_uvm
