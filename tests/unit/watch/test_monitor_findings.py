@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+import rmm
 
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
@@ -73,6 +74,7 @@ def test_program_that_waits_for_its_budget_is_told_and_one_that_fits_is_not(
     thresholds = Thresholds(waiting_fraction=1e-9, waiting_rearm_fraction=1e-9)
     budget = Budget(16 * MIB, "lru", background=False)
     mr = rmm_uvm.managed_pool(driver=device, device_budget=budget)
+    rmm.mr.set_per_device_resource(0, mr)
     data = [mr.allocate(4 * MIB) for _ in range(pieces)]
     with make(thresholds=thresholds) as m:
         for _ in range(20):
