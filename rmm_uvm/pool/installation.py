@@ -347,7 +347,7 @@ def _budget_rows(
 def _sharing_rows(
     budget: Budget, info: DeviceInfo, residency: ManagedResidency
 ) -> list[tuple[str, str, str]]:
-    """Return how the budget lives beside others of its device; nobody else is on a simulated one."""
+    """Return how the budget shares its device; nothing of a simulated one, which is its own."""
     if not budget.follows or (info.simulated and budget.board == "auto"):
         return []
     if residency.board is not None:

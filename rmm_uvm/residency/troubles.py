@@ -128,18 +128,21 @@ def waiting(
             "allocated"
         )
     for_room = lately.room_seconds > lately.waited_seconds / 2
-    cause = "until other live data had left" if for_room else "until the data had come"
+    mostly = "for other live data to leave" if for_room else "for data to come"
+    together = ", its threads together," if lately.waited_seconds > lately.seconds else ""
     message = (
-        f"{lately.waited_seconds:.1f} s of the last {lately.seconds:.1f} s were waited because data "
-        f"do not fit the budget of {format_bytes(counts.budget_bytes)} (threshold "
-        f"{threshold:.0%}): {came}, and most of the time was waited {cause}"
+        f"the program waited {lately.waited_seconds:.1f} s of the last {lately.seconds:.1f} s"
+        f"{together} because its data do not fit the budget of {format_bytes(counts.budget_bytes)} "
+        f"(threshold {threshold:.0%}): {came}, and it waited mostly {mostly}"
     )
     return Trouble(message, ", or ".join([*_own_remedies(counts), "work on less data at a time"]))
 
 
 def _own_remedies(counts: ResidencyStatistics) -> list[str]:
     """Return what helps a program that waits, what helps most first."""
-    first = "say what is used next (rmm_uvm.touch, rmm_uvm.prefetch) and what is not (rmm_uvm.evict)"
+    first = (
+        "say what is used next (rmm_uvm.touch, rmm_uvm.prefetch) and what is not (rmm_uvm.evict)"
+    )
     remedies = [first]
     others_bytes = (counts.unmanaged_bytes or 0) + counts.hidden_bytes
     if others_bytes > counts.budget_bytes:

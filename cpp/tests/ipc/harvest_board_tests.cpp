@@ -165,6 +165,54 @@ TEST_F(HarvestBoard, ClaimsOfAKilledProcessAreFree)
   EXPECT_EQ(first->claim(gpu, 4 * block, plenty, 0), 4 * block);
 }
 
+// Shares of budgets
+
+TEST_F(HarvestBoard, SharesAreSeenByOthersOfTheDeviceAndEndWhenTheyAreTakenBack)
+{
+  std::vector<budget_share> found(budget_sharing::most_others);
+  EXPECT_EQ(first->shares_of_others(gpu, found), 0U);
+  EXPECT_TRUE(first->share(gpu, {9 * block + 1, 2 * block, 5 * block}));
+  EXPECT_TRUE(second->share(device_named(2), {block, block, block}));
+  EXPECT_EQ(first->shares_of_others(gpu, found), 0U);
+  ASSERT_EQ(second->shares_of_others(gpu, found), 1U);
+  EXPECT_EQ(found[0].wanted_bytes, 9 * block);
+  EXPECT_EQ(found[0].least_bytes, 2 * block);
+  EXPECT_EQ(found[0].most_bytes, 5 * block);
+  EXPECT_TRUE(second->share(gpu, {}));  // one that wants nothing is there too
+  EXPECT_EQ(owner->shares_of_others(gpu, found), 2U);
+  EXPECT_EQ(owner->shares_of_others(gpu, {found.data(), 1}), 1U);
+  first->end_share(gpu);
+  second->end_share(device_named(9));
+  EXPECT_EQ(owner->shares_of_others(gpu, found), 1U);
+  EXPECT_EQ(owner->claimed_by_others(gpu), 0U);  // nothing of it is lent
+  EXPECT_EQ(first->claim(gpu, block, 10 * block, 0), block);
+}
+
+TEST_F(HarvestBoard, ShareOfAKilledProcessIsGone)
+{
+  std::vector<budget_share> found(budget_sharing::most_others);
+  other_process killed{
+    [&] { return directory.join().release()->share(gpu, {block, block, block}); }};
+  ASSERT_TRUE(killed.succeeded());
+  EXPECT_EQ(first->shares_of_others(gpu, found), 1U);
+  killed.kill();
+  EXPECT_EQ(first->shares_of_others(gpu, found), 0U);
+}
+
+TEST_F(HarvestBoard, ForkedChildNeitherSharesNorSees)
+{
+  ASSERT_TRUE(first->share(gpu, {block, block, block}));
+  ASSERT_TRUE(second->share(gpu, {block, block, block}));
+  other_process const child{[&] {
+    std::vector<budget_share> found(budget_sharing::most_others);
+    first->end_share(gpu);
+    return !first->share(gpu, {}) && first->shares_of_others(gpu, found) == 0;
+  }};
+  EXPECT_TRUE(child.succeeded());
+  std::vector<budget_share> found(budget_sharing::most_others);
+  EXPECT_EQ(second->shares_of_others(gpu, found), 1U);
+}
+
 TEST_F(HarvestBoard, OffersAndBusyLinksOfAKilledProcessAreGone)
 {
   other_process killed{[&] {

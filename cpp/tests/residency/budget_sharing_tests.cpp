@@ -4,6 +4,7 @@
 // Each has a board place of its own, as two processes have and as two pools of one process.
 #include "../support/blocks.hpp"
 #include "../support/board_directory.hpp"
+#include "../support/other_process.hpp"
 #include "../support/touching.hpp"
 
 #include <rmm_uvm/ipc/board_sharing.hpp>
@@ -256,16 +257,18 @@ TEST_F(BudgetSharing, OneGrowsBackWhenTheOtherEnds)
   EXPECT_EQ(first->statistics().sharers, 0U);
 }
 
-/** @brief A place on the board whose process was killed: what it said stands there, unlocked. */
 TEST_F(BudgetSharing, OneGrowsBackWhenTheOtherIsKilled)
 {
-  auto killed = directory.join();
-  first       = start(1);
+  tests::other_process killed{[&] {
+    return directory.join().release()->share(tests::device_named(1),
+                                             {blocks(large), blocks(10), blocks(10)});
+  }};
+  ASSERT_TRUE(killed.succeeded());
+  first = start(1);
   first->allocate(large);
-  ASSERT_TRUE(killed->share(tests::device_named(1), {blocks(large), blocks(10), blocks(10)}));
   run(40);
   EXPECT_NEAR(static_cast<double>(first->budget()), half, tenth);
-  killed.reset();  // the kernel drops its lock; nobody clears its words
+  killed.kill();  // the kernel drops its lock; nobody clears its words
   run(1);
   EXPECT_EQ(first->budget(), shared_blocks);
 }

@@ -3,7 +3,8 @@
 """From samples to findings: a pure function, with its memory passed in and out.
 
 Covers footprint, host memory, eviction with its three explanations, amplification, what budgets
-cannot hold and make programs wait for, and sources that fail. Does not cover how a finding reaches people, see `rmm_uvm.watch.telling.delivery`.
+cannot hold and make programs wait for, and sources that fail. Does not cover how a finding reaches
+people, see `rmm_uvm.watch.telling.delivery`.
 
 A situation has one finding. Sustained eviction is told as `device_taken` when others hold the room,
 as `prefetch` when this package's prefetches push the pages out, and as `eviction` otherwise; and
@@ -207,7 +208,13 @@ class BudgetLook(NamedTuple):
 
     def since(self, before: BudgetLook) -> BudgetLook:
         """Return what came to it since another moment; `seconds` is the time between them."""
-        return BudgetLook(*(mine - theirs for mine, theirs in zip(self, before, strict=True)))
+        return BudgetLook(
+            self.seconds - before.seconds,
+            self.waited_seconds - before.waited_seconds,
+            self.room_seconds - before.room_seconds,
+            self.came_bytes - before.came_bytes,
+            self.left_bytes - before.left_bytes,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -388,7 +395,9 @@ class _Step:
             self._rearm("waiting")
         if fraction > threshold and lately.came_bytes + lately.left_bytes > 0:
             used_bytes = self._row.footprint_bytes if self._row.knows(Known.FOOTPRINT) else 0
-            found = wording.waiting_found(self._row, budget, lately, used_bytes, fraction, threshold)
+            found = wording.waiting_found(
+                self._row, budget, lately, used_bytes, fraction, threshold
+            )
             self._fire("waiting", found)
 
     def _look_at_footprint(self) -> None:

@@ -85,6 +85,6 @@ def test_program_that_waits_for_its_budget_is_told_and_one_that_fits_is_not(
         found = [finding for finding in m.findings if finding.kind == "waiting"]
     assert len(found) == told
     if found:
-        assert "were waited because data do not fit the budget of 16.00 MiB" in str(found[0])
+        assert "because its data do not fit the budget of 16.00 MiB" in str(found[0])
     for address in data:
         mr.deallocate(address, 4 * MIB)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The policy: a program that waits because its data do not fit the budget, and one that does not."""
+"""The policy: a program that waits since its data do not fit the budget, and one that does not."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_program_that_waits_for_its_budget_is_told_once_with_the_cause() -> None
     assert finding.threshold == 0.25
     assert 5 < finding.time_seconds < 10  # as soon as 2.5 s of 10 are gone
     assert finding.message == (
-        "2.6 s of the last 6.5 s were waited because data do not fit the budget of 4.00 GiB "
-        "(threshold 25%): 13.00 GiB came back, 2.2 times the 6.00 GiB that are allocated, and most "
-        "of the time was waited until the data had come"
+        "the program waited 2.6 s of the last 6.5 s because its data do not fit the budget of "
+        "4.00 GiB (threshold 25%): 13.00 GiB came back, 2.2 times the 6.00 GiB that are allocated, "
+        "and it waited mostly for data to come"
     )
     assert finding.remedy == (
         "say what is used next (rmm_uvm.touch, rmm_uvm.prefetch) and what is not (rmm_uvm.evict), "
@@ -103,7 +103,8 @@ def test_another_pool_begins_anew() -> None:
 @pytest.mark.parametrize(
     ("levels", "growth", "words"),
     [
-        ({}, {"waited_for_room_seconds": 0.2}, "was waited until other live data had left"),
+        ({}, {"waited_for_room_seconds": 0.2}, "and it waited mostly for other live data to leave"),
+        ({}, {"waited_seconds": 2.0}, "s, its threads together, because its data do not fit"),
         ({"policy": "lru"}, {}, 'or let the order of uses be learnt (eviction="repeat"), or work'),
         ({"foresees": False}, {}, 'or try eviction="lru", or work on less data at a time'),
         (
