@@ -172,11 +172,12 @@ def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> tuple[dict[str
 
 def join_board(driver: UvmDriver, budget: Asked) -> tuple[HarvestBoard | None, str]:
     """Return a place on the board that a budget asks for, and why there is none."""
-    if budget.neighbors is None and not budget.follows:
-        return None, ""
+    own = budget.board == "auto" and bool(driver.info.simulated)
+    if budget.neighbors is None and (own or not budget.follows):
+        return None, ""  # nobody to agree with
     if budget.board is None:
         return None, "as asked"
-    if budget.board == "auto" and driver.info.simulated:
+    if own:
         return None, "a simulated device is its process' own"
     try:
         return HarvestBoard(None if budget.board == "auto" else budget.board), ""

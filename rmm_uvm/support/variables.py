@@ -21,7 +21,7 @@ __all__ = ["KNOWN", "likely_slips", "setting", "unknown_variables"]
 _PREFIX = "RMM_UVM_"
 _OF_WARNINGS = (
     *("FOOTPRINT", "EVICTION", "AMPLIFICATION", "HOST_MEMORY", "DEVICE_TAKEN", "PREFETCH"),
-    *("MONITOR", "BUDGET", "REPEAT_SECONDS"),
+    *("WAITING", "MONITOR", "BUDGET", "REPEAT_SECONDS"),
 )
 _NAMES = (
     *("MANAGED_LIMIT", "COUNTERS"),
