@@ -351,10 +351,10 @@ def _sharing_rows(
     if not budget.follows or (info.simulated and budget.board == "auto"):
         return []
     if residency.board is not None:
-        how = "who follows too, in other processes and pools, has a fair share by what it wants"
-        return [("other budgets", "shared with", how)]
+        others = "with budgets that follow in other processes and pools, by what each wants"
+        return [("sharing", "on", others)]
     alone = "goes by free memory, and has half of what it shares at least"
-    return [("other budgets", "not agreed", f"{residency.board_reason}; {alone}")]
+    return [("sharing", "off", f"{residency.board_reason}; {alone}")]
 
 
 def _neighbors_rows(budget: Budget, residency: ManagedResidency) -> list[tuple[str, str, str]]:

@@ -113,6 +113,7 @@ KINDS: dict[str, Callable[[World], Budget | None]] = {
     "in place": lambda world: neighbors(world, in_place=True, copy_beside=True, multipath=True),
     "direct": neighbors,
     "auto": lambda _world: budget(follows=True),
+    "shared": lambda world: budget(follows=True, board=str(world.folder)),
 }
 # Which devices have what a kind is about.
 FEATURES: dict[str, dict[str, Any]] = {"direct": {"direct_migration": True}}
@@ -276,6 +277,6 @@ OPERATIONS = [
     *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),
     # What cannot be dropped leaves, also to a neighbour.
     *of("drop what is dead", drop_dead, WITH_BUDGET, undo=fill_again, otherwise=["claimed"]),
-    *of("follow others", follow, ["auto"]),
+    *of("follow others", follow, ["auto", "shared"]),
     *of("owner needs its memory", owner_needs, ["neighbour", "in place"], arranged=away),
 ]

@@ -172,6 +172,8 @@ def test_handle_says_whether_it_is_agreed(tmp_path: Path) -> None:
         finally:
             rmm_uvm.restore()
 
-    assert "other budgets" not in told("auto")  # a simulated device is its process' own
-    assert "shared with" in told(str(tmp_path))
+    assert "sharing" not in told("auto")  # a simulated device is its process' own
+    assert "with budgets that follow in other processes and pools" in " ".join(
+        told(str(tmp_path)).split()
+    )
     assert "as asked; goes by free memory, and has half" in " ".join(told(None).split())
