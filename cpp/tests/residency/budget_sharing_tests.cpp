@@ -83,6 +83,19 @@ class sharing_program {
     }
     idle_step();
   }
+  /** @brief Works with so much more for a moment, as a merge does. */
+  void use_temporary(std::size_t count)
+  {
+    memory_range extra{0, blocks(count)};
+    ASSERT_TRUE(device_->allocate_managed(extra.bytes, extra.address).ok());
+    residency_->on_slab(extra, nullptr, prefetch_mode::automatic);
+    residency_->on_allocate(extra, nullptr, prefetch_mode::automatic);
+    ASSERT_TRUE(device_->program().touch(extra, true).ok());
+    residency_->on_free(extra, nullptr);
+    auto const kept_bytes = residency_->on_slab_free(extra.address);
+    ASSERT_TRUE(device_->free_managed(extra.address).ok());
+    residency_->on_slab_freed(kept_bytes);
+  }
   void idle_step() { residency_->run_pending(); }
   /** @brief Frees its data, and gives the memory back, as a process that ends. */
   void end()
@@ -184,6 +197,24 @@ TEST_F(BudgetSharing, TwoEqualProgramsHaveAHalfEachAndDoNotOscillate)
   EXPECT_NEAR(static_cast<double>(second->budget()), half, tenth);
   EXPECT_LE(first->budget() + second->budget(), shared_blocks);
   EXPECT_EQ(evicted_by_driver(), evicted);  // the kernel driver had nothing to do any more
+}
+
+TEST_F(BudgetSharing, WhatProgramsNeedNowAndThenDoesNotHaveBudgetsGoUpAndDown)
+{
+  first  = start(1);
+  second = start(2);
+  first->allocate(large);
+  second->allocate(large / 2);
+  std::size_t largest = 0;
+  for (int tick = 0; tick < 300; ++tick) {
+    if (tick % 7 == 0) { first->use_temporary(20); }
+    if (tick % 11 == 0) { second->use_temporary(30); }
+    auto const changed = run(1);
+    if (tick >= 60) { largest = std::max(largest, changed); }
+  }
+  EXPECT_LT(largest, little);
+  EXPECT_NEAR(static_cast<double>(first->budget()), half, tenth);
+  EXPECT_NEAR(static_cast<double>(second->budget()), half, tenth);
 }
 
 TEST_F(BudgetSharing, TwinThatDoesNotAgreeHasTheDriverEvict)

@@ -244,7 +244,8 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   auto const waits =
     request.why == arrival_reason::ahead ? std::nullopt : std::optional{request.stream};
   try {
-    waited_time::scope const waited{waited_for_room_, waits.has_value()};
+    bool const counts = waits.has_value() && with_.ledger.under_pressure();
+    waited_time::scope const waited{waited_for_room_, counts};
     with_.room.make_room(view, with_.ledger.budget_bytes(), waits);
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     with_.ledger.count_failure({status_code::out_of_memory, 0, "make_room"});

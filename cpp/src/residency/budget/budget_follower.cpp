@@ -76,15 +76,17 @@ bool budget_follower::look(ledger_view& view)
   device_use use          = before;
   use.least_managed_bytes = least_managed_bytes();
   use.most_managed_bytes  = most_managed_bytes();
+  std::size_t sharers     = 0;
   view.unlock();
   auto const told = read(before, use);
   if (sharing != nullptr) {
     static_cast<void>(
       sharing->tell({wanted_bytes, use.least_managed_bytes, use.most_managed_bytes}));
-    sharers_ = sharing->others(others_);
+    sharers = sharing->others(others_);
   }
   view.relock();
   looking_ = false;
+  sharers_ = sharers;
   if (with_.sharing == nullptr) { withdraw(sharing); }  // it ended meanwhile
   with_.ledger.count_if_failed(told);
   if (!told.ok() || with_.ledger.ended()) { return false; }
