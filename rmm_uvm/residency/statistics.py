@@ -110,7 +110,7 @@ class ResidencyStatistics:
         larger than the budget. What a stream waits for is not counted: that is where migrations go
         by libcuda.
     waited_for_room_seconds : float
-        Of that, until other data had left.
+        Of that, until other live data had left.
     over_budget : int
         Times that no block could leave: all were pinned or wanted.
     too_large, too_large_bytes : int

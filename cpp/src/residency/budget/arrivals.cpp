@@ -244,8 +244,6 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   auto const waits =
     request.why == arrival_reason::ahead ? std::nullopt : std::optional{request.stream};
   try {
-    bool const counts = waits.has_value() && with_.ledger.under_pressure();
-    waited_time::scope const waited{waited_for_room_, counts};
     with_.room.make_room(view, with_.ledger.budget_bytes(), waits);
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     with_.ledger.count_failure({status_code::out_of_memory, 0, "make_room"});
@@ -529,7 +527,6 @@ void arrivals::tell(residency_statistics& told) const noexcept
   told.too_large                = too_large_;
   told.too_large_bytes          = too_large_bytes_;
   told.waited_ns                = waited_.ns();
-  told.waited_for_room_ns       = waited_for_room_.ns();
 }
 
 }  // namespace rmm_uvm

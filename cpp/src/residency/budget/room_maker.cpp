@@ -227,6 +227,7 @@ void room_maker::make_room(ledger_view& view,
   auto& ledger = with_.ledger;
   while (ledger.resident_bytes() > target_bytes) {
     if (ledger.staying_bytes() <= target_bytes) {
+      waited_time::scope const waited{waited_, stream.has_value()};
       ledger.wait_for_change(view);  // others are at it
       continue;
     }
@@ -243,14 +244,17 @@ void room_maker::make_room(ledger_view& view,
       shorten_lead();
       if (!drop(view, leaving.dead)) { return; }
     } else if (waits && (none_live || with_.marks.in_use(leaving.live))) {
+      waited_time::scope const waited{waited_, true};
       view.unlock();
       static_cast<void>(with_.driver.synchronize(*stream));
       view.relock();
       waits = false;
     } else if (!none_live) {
+      waited_time::scope const waited{waited_, stream.has_value()};
       lengthen_lead();
       if (leave(view, leaving.live) == 0) { return; }
     } else if (ledger.leaving_bytes() > 0) {
+      waited_time::scope const waited{waited_, stream.has_value()};
       ledger.wait_for_change(view);
     } else {
       ledger.count_over_budget();
@@ -435,11 +439,12 @@ void room_maker::settle(block_list const& blocks, status result, block_place pla
 
 void room_maker::tell(residency_statistics& told) const noexcept
 {
-  told.evicted_bytes  = evicted_bytes_;
-  told.uncopied_bytes = uncopied_bytes_;
-  told.dropped_bytes  = dropped_bytes_;
-  told.neighbor_bytes = neighbor_bytes_;
-  told.eviction_calls = eviction_calls_;
+  told.evicted_bytes      = evicted_bytes_;
+  told.uncopied_bytes     = uncopied_bytes_;
+  told.dropped_bytes      = dropped_bytes_;
+  told.neighbor_bytes     = neighbor_bytes_;
+  told.eviction_calls     = eviction_calls_;
+  told.waited_for_room_ns = waited_.ns();
 }
 
 }  // namespace rmm_uvm

@@ -129,7 +129,6 @@ class arrivals {
   std::uint64_t too_large_{0};
   std::size_t too_large_bytes_{0};
   waited_time waited_;
-  waited_time waited_for_room_;  // of that
 };
 
 }  // namespace rmm_uvm

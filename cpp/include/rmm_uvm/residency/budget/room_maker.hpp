@@ -14,6 +14,7 @@
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
 #include <rmm_uvm/residency/budget/use_learner.hpp>
+#include <rmm_uvm/residency/budget/waited_time.hpp>
 #include <rmm_uvm/residency/leaving_search.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
@@ -132,6 +133,7 @@ class room_maker {
   std::uint64_t dropped_bytes_{0};
   std::uint64_t neighbor_bytes_{0};
   std::uint64_t eviction_calls_{0};
+  waited_time waited_;  // of requests, for live blocks to leave
 };
 
 }  // namespace rmm_uvm
