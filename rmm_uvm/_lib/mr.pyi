@@ -23,6 +23,8 @@ class ManagedMemoryResource(DeviceMemoryResource):
         prefetch: PrefetchMode = "auto",
         account: ManagedAccount | None = None,
         budget: _Budget | None = None,
+        maximum_bytes: int | None = None,
+        populated_bytes: int | None = None,
     ) -> Self: ...
     @property
     def driver(self) -> UvmDriver: ...

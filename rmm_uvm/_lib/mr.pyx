@@ -64,6 +64,13 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         variable ``RMM_UVM_MANAGED_LIMIT``.
     budget : rmm_uvm.residency.Budget, optional
         How much of the device its memory may take; by default all of it, left to the kernel driver.
+    maximum_bytes : int, optional
+        Most live bytes of a pool over it, for a `UvmResourceAdaptor` over that pool. The pool may
+        then take more addresses than that, and dead blocks past it are discarded. By default
+        nothing is limited here.
+    populated_bytes : int, optional
+        Most bytes of that pool's populated blocks, at least the maximum. By default a tenth more
+        than the maximum.
 
     Notes
     -----
@@ -82,7 +89,14 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     """
 
     def __cinit__(
-        self, UvmDriver driver not None, *, prefetch="auto", account=None, budget=None
+        self,
+        UvmDriver driver not None,
+        *,
+        prefetch="auto",
+        account=None,
+        budget=None,
+        maximum_bytes=None,
+        populated_bytes=None,
     ):
         cdef prefetch_mode mode = as_mode(prefetch)
         if account is None:
@@ -91,6 +105,10 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
             account = process_account()
         self.driver = driver
         self.residency = ManagedResidency(driver, budget)
+        if maximum_bytes is not None:
+            if populated_bytes is None:
+                populated_bytes = maximum_bytes + maximum_bytes // 10
+            dereference(self.residency.handle).room().set_maximum(maximum_bytes, populated_bytes)
         self.account = account
         self.resource.reset(
             new managed_memory_resource(self.residency.handle, self.account.handle, mode)

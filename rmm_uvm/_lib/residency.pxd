@@ -187,9 +187,14 @@ cdef extern from "rmm_uvm/residency/live_blocks.hpp" namespace "rmm_uvm" nogil:
         size_t now
         size_t peak
 
+cdef extern from "rmm_uvm/residency/pool_room.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass pool_room:
+        void set_maximum(size_t, size_t) noexcept
+
 cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass managed_residency:
         managed_residency(shared_ptr[uvm_driver], unique_ptr[epoch_source]) except +
+        pool_room& room() noexcept
         void start_budget(const residency_settings&) except +
         bint change_budget(size_t, size_t) noexcept
         void end_budget() noexcept

@@ -235,8 +235,16 @@ def _pool_of(
     driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode, budget: Budget | None = None
 ) -> rmm.mr.PoolMemoryResource:
     with current_device(driver):
-        upstream = ManagedMemoryResource(driver, prefetch=prefetch, budget=budget)
-        return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
+        # RMM's pool counts addresses; where it may take more of them, ours counts what is live.
+        counts_live = sizes.address_bytes > sizes.maximum_bytes
+        upstream = ManagedMemoryResource(
+            driver,
+            prefetch=prefetch,
+            budget=budget,
+            maximum_bytes=sizes.maximum_bytes if counts_live else None,
+            populated_bytes=sizes.populated_bytes,
+        )
+        return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.address_bytes)
 
 
 def ipc_pool(

@@ -25,6 +25,8 @@ __all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
 _FIRST_OF_FOLLOWING = 7 / 8  # of a budget that follows others
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
 _AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
+_MOST_ADDRESSES = 4  # times the maximum
+_ENOUGH_ADDRESSES = 2  # random sizes take 1.2 to 1.8 times
 _HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
 # Free device memory may be all taken, by a pool that just ran out: begin small and grow.
 _SMALLEST_INITIAL_BYTES = 32 * VA_BLOCK_BYTES
@@ -74,6 +76,10 @@ class PoolSizes:
         Managed capacity: device memory that managed pages can use.
     limit_bytes : int or None
         The process' cap, ``RMM_UVM_MANAGED_LIMIT``.
+    address_bytes : int
+        Most bytes of addresses that the managed pool may take, at least the maximum.
+    populated_bytes : int
+        Most bytes of its populated blocks, at least the maximum.
     initial_reason, maximum_reason : str
         Where the figure comes from, a few words.
     warning : str
@@ -86,6 +92,8 @@ class PoolSizes:
     ipc_bytes: int
     capacity_bytes: int
     limit_bytes: int | None
+    address_bytes: int
+    populated_bytes: int
     initial_reason: str
     maximum_reason: str
     warning: str = ""
@@ -205,6 +213,14 @@ def plan_sizes(
             "kernel driver evicts too"
         )
         warning = f"{warning}; {over}" if warning else over
+    address_bytes, populated_bytes = _addresses(
+        maximum_bytes,
+        request.budget_bytes,
+        free_bytes - ipc_bytes,
+        _host_bytes(host, sharers, host_sharers),
+        room_bytes,
+        oversubscribable,
+    )
     initial_bytes, initial_reason = _initial(
         request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
     )
@@ -214,10 +230,46 @@ def plan_sizes(
         ipc_bytes=ipc_bytes,
         capacity_bytes=capacity_bytes,
         limit_bytes=limit_bytes,
+        address_bytes=address_bytes,
+        populated_bytes=populated_bytes,
         initial_reason=initial_reason,
         maximum_reason=maximum_reason,
         warning=warning,
     )
+
+
+def _addresses(
+    maximum_bytes: int,
+    budget_bytes: int | None,
+    free_bytes: int,
+    host_bytes: int,
+    room_bytes: int | None,
+    oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
+) -> tuple[int, int]:
+    """Return how many bytes of addresses the pool may take, and of populated blocks.
+
+    What was on the host once keeps its host page while its slab lives, also when it is discarded.
+    So where data have to leave the device, the host must be able to back every address. Where it
+    cannot, and the device holds the maximum, populated blocks stay within the device.
+    """
+    if not oversubscribable:  # every address is device memory
+        return maximum_bytes, maximum_bytes
+    stays_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
+    populated_bytes = maximum_bytes * 11 // 10  # live blocks hold some dead bytes, too
+    most_bytes = _MOST_ADDRESSES * maximum_bytes
+    if maximum_bytes <= stays_bytes and host_bytes < _ENOUGH_ADDRESSES * maximum_bytes:
+        populated_bytes = min(populated_bytes, stays_bytes)
+    elif populated_bytes > stays_bytes:
+        most_bytes = min(most_bytes, host_bytes)
+    if room_bytes is not None:
+        most_bytes = min(most_bytes, room_bytes)
+    return max(_aligned(most_bytes), maximum_bytes), populated_bytes
+
+
+def _host_bytes(host: HostMemory | None, sharers: int, host_sharers: int) -> int:
+    """Return what of host memory a pool may fill."""
+    available_bytes = 0 if host is None else host.available_bytes // (sharers * host_sharers)
+    return int(available_bytes * _HOST_FRACTION)
 
 
 def _maximum(
@@ -232,7 +284,7 @@ def _maximum(
 ) -> tuple[int, str, str]:
     """Return maximum, reason and warning."""
     available_bytes = 0 if host is None else host.available_bytes // (sharers * host_sharers)
-    host_bytes = int(available_bytes * _HOST_FRACTION)
+    host_bytes = _host_bytes(host, sharers, host_sharers)
     workers = f"{host_sharers} workers" if host_sharers > 1 else ""
     devices = f"{sharers} devices" if sharers > 1 else ""
     both = " of ".join(filter(None, (devices, workers)))

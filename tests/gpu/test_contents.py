@@ -100,6 +100,57 @@ def test_contents_under_churn_and_eviction_are_kept(
         assert statistics["prefetch_calls"] > 0
 
 
+@pytest.mark.parametrize("budget", [None, "auto"])
+@pytest.mark.parametrize("count", [1, 2, 8])
+@pytest.mark.parametrize(
+    ("least", "most"), [(1 << 20, 68 << 20), (300 << 10, 20 << 20)], ids=["large", "small"]
+)
+def test_full_pool_refuses_only_at_its_maximum_and_keeps_contents(
+    gpu: CudaDriver, least: int, most: int, count: int, budget: str | None
+) -> None:
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES // 4,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=budget,
+    )
+    generator = random.Random(count)
+    kinds = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
+    wrong = cupy.zeros(1, cupy.uint64)
+    cupy.cuda.Device().synchronize()
+    live: list[PatternBuffer] = []
+
+    def live_bytes() -> int:
+        return sum(buffer.nbytes for buffer in live)
+
+    def free(index: int) -> None:
+        buffer = live.pop(index)
+        buffer.count_wrong(wrong)
+        buffer.free(mr)
+
+    for step in range(600):
+        nbytes = generator.randint(least, most)
+        while live_bytes() + nbytes > POOL_BYTES * 0.98:
+            free(generator.randrange(len(live)))
+        # Fits by its bytes, so it has to be had, whatever the free pieces are.
+        live.append(PatternBuffer.make(mr, nbytes, step, generator.choice(kinds)))
+    why = ""
+    while not why:  # what is left, in small pieces
+        nbytes = generator.randint(256 << 10, 4 << 20)
+        try:
+            live.append(PatternBuffer.make(mr, nbytes, len(live), generator.choice(kinds)))
+        except MemoryError as refused:
+            why = str(refused)
+    assert "may be live" in why
+    assert live_bytes() / POOL_BYTES >= 0.98
+    assert mr.get_allocated_bytes() == live_bytes()
+    assert POOL_BYTES < mr.managed_mr.slab_bytes < 2 << 30
+    while live:
+        free(0)
+    cupy.cuda.Device().synchronize()
+    assert int(wrong[0]) == 0
+
+
 def test_discarding_a_live_neighbour_would_be_seen(gpu: CudaDriver) -> None:
     mr = rmm_uvm.managed_pool(
         driver=gpu,

@@ -36,6 +36,12 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
                                              std::size_t /*alignment*/)
 {
   if (bytes == 0) { return nullptr; }
+  auto& room = residency_->room();
+  if (!room.admits_slab(bytes)) {
+    throw rmm::out_of_memory{"a slab of " + std::to_string(bytes) +
+                             " bytes passes the pool's maximum of " +
+                             std::to_string(room.maximum_bytes())};
+  }
   if (!account_->try_reserve(bytes)) {
     throw rmm::out_of_memory{std::to_string(bytes) + " bytes of managed memory asked, " +
                              std::to_string(account_->used_bytes()) + " of " +
@@ -48,14 +54,18 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
     account_->release(bytes);
     throw_failed(bytes, result, driver.info());
   }
+  bool fits = false;
   try {
     live_.insert(address, bytes);
+    fits = room.add_slab({address, bytes});
   } catch (...) {
+    static_cast<void>(live_.erase(address, bytes));
     static_cast<void>(driver.free_managed(address));
     account_->release(bytes);
     throw;
   }
-  residency_->on_slab({address, bytes}, stream.get(), slab_mode_);
+  // Past a pool's maximum only what is handed out is brought to the device.
+  residency_->on_slab({address, bytes}, stream.get(), fits ? slab_mode_ : prefetch_mode::never);
   return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers at the seam
 }
 
@@ -70,6 +80,7 @@ bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
+  residency_->room().remove_slab(address);
   auto const kept_bytes = residency_->on_slab_free(address);
   // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
   static_cast<void>(residency_->driver().free_managed(address));

@@ -65,6 +65,7 @@ try {
   if (!reserve(bytes)) { return nullptr; }
   void* segment = nullptr;
   try {
+    pool_room::request const not_of_a_pool{pool_room::request::beside};
     segment = memory_.allocate(
       cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
   } catch (std::exception const& error) {

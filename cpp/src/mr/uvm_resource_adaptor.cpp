@@ -3,21 +3,26 @@
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
+#include <rmm/aligned.hpp>
 #include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace rmm_uvm::mr::detail {
 namespace {
 
-constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what RMM's pool hands out
 
 [[nodiscard]] std::string as_text(std::size_t bytes)
 {
@@ -59,44 +64,211 @@ void uvm_resource_adaptor_impl::observe(std::shared_ptr<memory_observer> observe
   observer_.set(std::move(observer));
 }
 
+/** @brief The free pieces of the pool's slabs, by what is known to be live. */
+std::vector<memory_range> uvm_resource_adaptor_impl::free_pieces() const
+{
+  std::vector<memory_range> live;
+  live_.each([&](memory_range allocation) { live.push_back(allocation); });
+  return residency_->room().free_pieces(std::move(live), granularity);
+}
+
+/** @brief Says what was asked, what there is, in which pieces, and what to do. */
+void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why) const
+{
+  std::size_t free_bytes    = 0;
+  std::size_t largest_bytes = 0;
+  for (auto const& piece : free_pieces()) {
+    free_bytes += piece.bytes;
+    largest_bytes = std::max(largest_bytes, piece.bytes);
+  }
+  throw rmm::out_of_memory{as_text(bytes) + " asked, " + as_text(allocated_bytes()) + " live in " +
+                           as_text(residency_->room().slab_bytes()) + " of managed memory, " +
+                           as_text(free_bytes) + " free there, at most " + as_text(largest_bytes) +
+                           " in one piece: free some, or raise the limit named here (" + why + ")"};
+}
+
 void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,
                                                    std::size_t alignment)
 {
-  // RMM's pool rounds up to 256 bytes, and so past the largest size to a few bytes that others
-  // have.
-  if (bytes > most_bytes) {
-    throw rmm::out_of_memory{std::to_string(bytes) + " bytes asked: no address space holds that"};
-  }
   try {
     return upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
-    throw rmm::out_of_memory{as_text(bytes) + " asked, " + as_text(allocated_bytes()) +
-                             " live in " + as_text(residency_->ledger().slab_bytes()) +
-                             " of managed memory: free some, or raise the limit named here (" +
-                             without_location(error.what()) + ")"};
+    refuse(bytes, without_location(error.what()));
   }
+}
+
+/** @brief Allocates, and takes note of it. */
+void* uvm_resource_adaptor_impl::take(cuda::stream_ref stream,
+                                      std::size_t bytes,
+                                      std::size_t alignment)
+{
+  auto* const ptr = allocate_upstream(stream, bytes, alignment);
+  memory_range const allocation{reinterpret_cast<std::uintptr_t>(ptr), bytes};
+  if (ptr == nullptr) { return ptr; }
+  try {
+    live_.insert(allocation.address, bytes);
+    auto& room = residency_->room();
+    // True also where another thread had the pool pass its maximum a moment ago.
+    if (bytes > room.spare_bytes()) { room.populate(allocation); }
+  } catch (...) {
+    take_back(stream, ptr, bytes, alignment);
+    throw;
+  }
+  return ptr;
+}
+
+/** @brief Gives the pool what nobody was handed. */
+void uvm_resource_adaptor_impl::take_back(cuda::stream_ref stream,
+                                          void* ptr,
+                                          std::size_t bytes,
+                                          std::size_t alignment) noexcept
+{
+  static_cast<void>(live_.erase(reinterpret_cast<std::uintptr_t>(ptr), bytes));
+  upstream_.deallocate(stream, ptr, bytes, alignment);
 }
 
 void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
                                           std::size_t bytes,
                                           std::size_t alignment)
 {
-  auto* const ptr    = allocate_upstream(stream, bytes, alignment);
-  auto const address = reinterpret_cast<std::uintptr_t>(ptr);
-  if (address == 0) { return ptr; }
-  try {
-    live_.insert(address, bytes);
-  } catch (...) {
-    upstream_.deallocate(stream, ptr, bytes, alignment);
-    throw;
+  void* ptr        = nullptr;
+  auto const& room = residency_->room();
+  if (bytes > room.spare_bytes()) {
+    ptr = allocate_past_slabs(stream, bytes, alignment);
+  } else {
+    try {
+      ptr = take(stream, bytes, alignment);
+      if (ptr == nullptr) { return ptr; }  // of no bytes
+      levels_->allocated(bytes);
+    } catch (rmm::out_of_memory const&) {
+      if (bytes <= room.spare_bytes()) { throw; }
+      ptr = allocate_past_slabs(stream, bytes, alignment);  // other threads were faster
+    }
+  }
+  memory_range const allocation{reinterpret_cast<std::uintptr_t>(ptr), bytes};
+  if (auto* const observer = observer_.get(); observer != nullptr) {
+    observer->allocated(residency_->driver().info().device_id, allocation, stream.get());
+  }
+  static_cast<void>(residency_->on_allocate(allocation, stream.get(), mode_));
+  return ptr;
+}
+
+/**
+ * @brief Allocates more than slabs may still grow by within the pool's maximum, if that much may be
+ * live.
+ *
+ * In a capture and in a forked child no slab past the maximum is taken, and nothing is discarded.
+ */
+void* uvm_resource_adaptor_impl::allocate_past_slabs(cuda::stream_ref stream,
+                                                     std::size_t bytes,
+                                                     std::size_t alignment)
+{
+  // RMM's pool rounds up to 256 bytes, and so past the largest size to a few bytes that others
+  // have.
+  if (bytes > pool_room::unlimited) {
+    throw rmm::out_of_memory{std::to_string(bytes) + " bytes asked: no address space holds that"};
+  }
+  auto& room = residency_->room();
+  std::lock_guard const lock{room.mutex()};
+  auto const maximum_bytes = room.maximum_bytes();
+  auto const exceeded = "Maximum pool size exceeded: " + as_text(maximum_bytes) + " may be live";
+  if (bytes > maximum_bytes || allocated_bytes() > maximum_bytes - bytes) {
+    refuse(bytes, exceeded);
+  }
+  bool const quiet = residency_->driver().capturing(stream.get()) != capture_state::none;
+  pool_room::request const asked{quiet ? 0 : rmm::align_up(bytes, granularity)};
+  auto* const ptr = take(stream, bytes, alignment);
+  if (!quiet) { discard_dead(); }
+  if (room.populated_bytes() > room.most_populated_bytes()) {
+    take_back(stream, ptr, bytes, alignment);
+    refuse(
+      bytes,
+      exceeded + ", in blocks of 2 MiB that take at most " + as_text(room.most_populated_bytes()));
   }
   levels_->allocated(bytes);
-  if (auto* const observer = observer_.get(); observer != nullptr) {
-    observer->allocated(residency_->driver().info().device_id, {address, bytes}, stream.get());
-  }
-  static_cast<void>(residency_->on_allocate({address, bytes}, stream.get(), mode_));
   return ptr;
+}
+
+/** @brief Free pieces of a pool, taken from it in a stream for as long as this lives. */
+class uvm_resource_adaptor_impl::borrowed_pieces {
+ public:
+  borrowed_pieces(uvm_resource_adaptor_impl& from, cuda::stream_ref stream)
+    : from_{from}, stream_{stream}
+  {
+  }
+  borrowed_pieces(borrowed_pieces const&)            = delete;
+  borrowed_pieces& operator=(borrowed_pieces const&) = delete;
+  borrowed_pieces(borrowed_pieces&&)                 = delete;
+  borrowed_pieces& operator=(borrowed_pieces&&)      = delete;
+  ~borrowed_pieces()
+  {
+    for (auto const& piece : pieces_) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): as the pool handed it out
+      from_.take_back(stream_, reinterpret_cast<void*>(piece.address), piece.bytes, granularity);
+    }
+  }
+
+  /** @return none where the pool has no such piece */
+  [[nodiscard]] std::optional<memory_range> take(std::size_t bytes)
+  {
+    auto& piece = pieces_.emplace_back();  // first: later there may be no memory for it
+    pool_room::request const without_growth{0};
+    try {
+      piece.address =
+        reinterpret_cast<std::uintptr_t>(from_.upstream_.allocate(stream_, bytes, granularity));
+      piece.bytes = bytes;
+      return piece;
+    } catch (rmm::out_of_memory const&) {
+      pieces_.pop_back();
+      return std::nullopt;
+    }
+  }
+
+ private:
+  uvm_resource_adaptor_impl& from_;
+  cuda::stream_ref stream_;
+  std::vector<memory_range> pieces_;
+};
+
+/**
+ * @brief Discards dead blocks in the largest free pieces, until populated blocks fit the maximum
+ * and a part of it is free. So this is not done for every request.
+ *
+ * The pieces are taken from the pool for that, in a stream of ours. The pool has it wait for the
+ * events of their last uses, whatever streams those were in, and hands them to nobody else. Called
+ * with the lock of `pool_room`.
+ */
+void uvm_resource_adaptor_impl::discard_dead() noexcept
+try {
+  auto& driver         = residency_->driver();
+  auto& room           = residency_->room();
+  auto const part      = room.maximum_bytes() / 64;
+  auto const populated = room.populated_bytes();
+  auto const past      = std::max(discards_past_bytes_, room.maximum_bytes());
+  if (populated <= std::min(past, room.most_populated_bytes())) { return; }
+  stream_handle handle = nullptr;
+  if (!driver.own_stream(own_stream_use::frees, handle).ok()) { return; }
+  borrowed_pieces borrowed{*this, cuda::stream_ref{static_cast<cudaStream_t>(handle)}};
+  std::vector<memory_range> dead;
+  auto enough = populated - room.maximum_bytes() + part;
+  // No piece of the pool is larger than the one that is asked for: none is split for another.
+  auto pieces = free_pieces();
+  std::sort(
+    pieces.begin(), pieces.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  for (auto const& piece : pieces) {
+    auto const taken = borrowed.take(piece.bytes);
+    if (!taken) { continue; }
+    for (auto const& blocks : room.dead_in(*taken)) {
+      dead.push_back(blocks);
+      enough -= std::min(enough, blocks.bytes);
+    }
+    if (enough == 0) { break; }
+  }
+  if (driver.synchronize(handle).ok() && residency_->drop_dead(dead)) { room.empty(dead); }
+  discards_past_bytes_ = room.populated_bytes() + part;
+} catch (...) {
+  return;  // no memory for the lists: what was not discarded stays as it is
 }
 
 bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,

@@ -333,6 +333,27 @@ try {
   ledger_.count_no_memory("on_free");
 }
 
+bool residency_manager::drop_dead(std::span<memory_range const> blocks) noexcept
+try {
+  if (!room_.drops()) { return false; }
+  ledger_view view{ledger_.blocks()};
+  ledger_.wait_until_free(view, blocks);
+  block_list here;
+  for (auto const& range : blocks) {
+    // As if it were handed out and freed once more: nothing in it is untold or unfenced after that.
+    uses_->hand_out(view, range);
+    uses_->forget(view, range, {true, false, uses_->unfenced_frees()});
+    view.each(range, [&](block_record& block, memory_range whole) {
+      bool const there = block.place == block_place::device && !block.discarded;
+      if (there && block.dead() && block.movable()) { here.push_back({&block, whole}); }
+    });
+  }
+  return room_.drop(view, here);
+} catch (...) {
+  ledger_.count_no_memory("drop_dead");
+  return false;
+}
+
 std::size_t residency_manager::on_slab_free(memory_range slab) noexcept
 {
   std::size_t kept_bytes = 0;

@@ -6,6 +6,7 @@
 #include "../support/threads.hpp"
 #include "../support/touching.hpp"
 
+#include <rmm/error.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
 
 #include <gtest/gtest.h>
@@ -160,6 +161,88 @@ TEST_P(ConcurrentPool, UnderABudgetWithAThreadThatMovesNoByteIsLost)
   EXPECT_EQ(kept.allocated_bytes(), 0U);
   EXPECT_EQ(real.residency->budget_statistics().value().failed_calls, 0U);
   EXPECT_GT(real.residency->budget_statistics().value().evicted_bytes, 0U);
+}
+
+/** @brief What a thread holds of a pool that others fill, too; all of it has one byte. */
+class holder {
+ public:
+  holder(simulated_chain& chain, uvm_resource_adaptor& full, unsigned char value)
+    : chain_{chain}, full_{full}, value_{value}
+  {
+  }
+
+  void take(std::size_t bytes)
+  {
+    auto* const ptr = static_cast<unsigned char*>(full_.allocate(default_stream, bytes, alignment));
+    memory_range const range{reinterpret_cast<std::uintptr_t>(ptr), bytes};
+    static_cast<void>(chain_.device->program().touch(range, true));
+    std::memset(ptr, value_, bytes);
+    live_.push_back(range);
+  }
+  void free(std::size_t index)
+  {
+    auto const range = live_[index];
+    auto* const ptr  = reinterpret_cast<unsigned char*>(range.address);
+    if (ptr[0] != value_ || ptr[range.bytes - 1] != value_) { ++lost_; }
+    full_.deallocate(default_stream, ptr, range.bytes, alignment);
+    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+  /** @return how often the pool refused */
+  [[nodiscard]] int fill(std::size_t index)
+  {
+    int refused = 0;
+    for (std::size_t round = 0; round < 60; ++round) {
+      try {
+        take(1 + (index + round) % 5 * 900'000 + index * 1'000);
+      } catch (rmm::out_of_memory const&) {
+        ++refused;
+      }
+      if (live_.size() >= 6) { free(round % live_.size()); }
+    }
+    return refused;
+  }
+  /** @return what had other bytes when it was freed, of all so far */
+  [[nodiscard]] std::size_t free_all()
+  {
+    while (!live_.empty()) {
+      free(0);
+    }
+    return lost_;
+  }
+
+ private:
+  simulated_chain& chain_;
+  uvm_resource_adaptor& full_;
+  unsigned char value_;
+  std::vector<memory_range> live_;
+  std::size_t lost_{0};
+};
+
+TEST(PoolThatIsFull, ThreadsThatFillItLoseNoByteToDiscardsAndPassNoMaximum)
+{
+  simulated_chain real{.backing = true};
+  real.residency->room().set_maximum(blocks(20), blocks(22));
+  uvm_resource_adaptor full{rmm::mr::pool_memory_resource{real.managed, blocks(8), blocks(128)},
+                            real.residency,
+                            prefetch_mode::automatic};
+  std::vector<holder> holders;  // of all until all have filled it
+  holders.reserve(thread_count);
+  for (std::size_t index = 0; index < thread_count; ++index) {
+    holders.emplace_back(real, full, static_cast<unsigned char>(1 + index));
+  }
+  std::atomic<int> refused{0};
+  tests::on_threads(thread_count,
+                    [&](std::size_t index) { refused += holders[index].fill(index); });
+  for (auto& each : holders) {
+    EXPECT_EQ(each.free_all(), 0U);
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LE(full.peak_bytes(), blocks(20));
+  EXPECT_EQ(full.allocated_bytes(), 0U);
+  // All of it is to be had again in one piece, which no slab has.
+  auto* const whole = full.allocate(default_stream, blocks(20), alignment);
+  EXPECT_GT(real.managed.slab_bytes(), blocks(20));
+  full.deallocate(default_stream, whole, blocks(20), alignment);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, ConcurrentPool, testing::Bool(), [](auto const& each) {

@@ -32,6 +32,7 @@ enum class lock_rank : std::uint8_t {
   torch_answers,      ///< functions that torch's allocator calls
   segment_answers,    ///< `torch_segments`: what torch's allocator says is told in its order
   segments,           ///< `torch_segments`: what torch's allocator holds
+  scarce,             ///< `pool_room`: one request at a time passes a pool's maximum
   slabs,              ///< `managed_residency`: slabs come and go, or the budget changes
   room,               ///< `arrivals`: one request at a time makes room
   advice,             ///< `memory_adviser`: the ledger says what the driver knows
@@ -40,6 +41,7 @@ enum class lock_rank : std::uint8_t {
   lender,             ///< `free_memory_lender`
   board,              ///< `harvest_board`: threads of this process that use the file
   pieces,             ///< `piece_movers`: lists of pieces that helpers join
+  pool_slabs,         ///< `pool_room`: the slabs of a pool, and what of them is empty
   live_allocations,   ///< `live_allocations`: a shard of them
   sampler,            ///< a sampler's samples
   slot_levels,        ///< `slot`: whose levels it reads

@@ -63,6 +63,10 @@ class budgeted_enactor final : public residency_enactor {
   }
   /** @return false: the manager drops what is dead when it needs the room */
   bool on_dead(std::span<memory_range const>) noexcept override { return false; }
+  bool drop_dead(std::span<memory_range const> blocks) noexcept override
+  {
+    return manager_->drop_dead(blocks);
+  }
 
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept override
   {

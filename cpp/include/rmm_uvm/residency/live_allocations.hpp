@@ -72,6 +72,18 @@ class live_allocations {
     return std::nullopt;
   }
 
+  /** @brief Calls `visit(memory_range)` for every allocation, a shard at a time. */
+  template <typename Visit>
+  void each(Visit const& visit) const
+  {
+    for (auto const& shard : shards_) {
+      std::lock_guard const lock{shard.mutex};
+      for (auto const& [begin, bytes] : shard.bytes_of) {
+        visit(memory_range{begin, bytes});
+      }
+    }
+  }
+
  private:
   static constexpr std::size_t shard_count = 16;
   struct alignas(64) shard_t {  // a cache line each

@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/epoch_source.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
+#include <rmm_uvm/residency/pool_room.hpp>
 #include <rmm_uvm/residency/prefetch_policy.hpp>
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
 #include <rmm_uvm/residency/residency_enactor.hpp>
@@ -132,6 +133,14 @@ class managed_residency {
    * @pre no work in flight reads or writes the blocks
    */
   bool on_dead(std::span<memory_range const> blocks) noexcept { return now().on_dead(blocks); }
+  /**
+   * @brief Drops the contents of whole blocks now, with a budget or without.
+   *
+   * For who took the blocks from a pool to do so: nobody else can be handed them meanwhile.
+   * @return true when none of them needs physical memory any more, as far as a discard goes
+   * @pre as for `on_dead`
+   */
+  bool drop_dead(std::span<memory_range const> blocks) noexcept { return now().drop_dead(blocks); }
 
   /** @brief Uses of live memory are about to be issued to `stream`: brings in what may be away. */
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
@@ -203,6 +212,8 @@ class managed_residency {
   [[nodiscard]] residency_ledger const& ledger() const noexcept { return ledger_; }
   /** @brief The epoch now; see `epoch_source`. */
   [[nodiscard]] epoch_number current_epoch() noexcept { return unbudgeted_.current_epoch(); }
+  /** @brief How much a pool over this memory may hand out. */
+  [[nodiscard]] pool_room& room() noexcept { return room_; }
   /** @brief The driver that is commanded. */
   [[nodiscard]] uvm_driver& driver() noexcept { return *driver_; }
 
@@ -216,6 +227,7 @@ class managed_residency {
 
   std::shared_ptr<uvm_driver> driver_;
   residency_ledger ledger_;
+  pool_room room_;
   memory_adviser adviser_;
   prefetch_counts counts_;
   unbudgeted_enactor unbudgeted_;

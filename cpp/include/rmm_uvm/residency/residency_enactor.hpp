@@ -58,6 +58,8 @@ class residency_enactor {
   virtual void on_free(memory_range allocation, stream_handle stream, bool by_stream) noexcept = 0;
   /** @brief Drops the contents of whole blocks, if it is not its own to decide. @return whether */
   virtual bool on_dead(std::span<memory_range const> blocks) noexcept = 0;
+  /** @brief See `managed_residency::drop_dead`. */
+  virtual bool drop_dead(std::span<memory_range const> blocks) noexcept = 0;
 
   /** @brief Uses of live memory are about to be issued to `stream`. */
   virtual void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept = 0;

@@ -128,6 +128,8 @@ class residency_manager {
    * @pre called before the memory can be handed out again
    */
   void on_free(memory_range allocation, stream_handle stream, bool by_stream = true) noexcept;
+  /** @brief See `managed_residency::drop_dead`. False where dead blocks are not to be dropped. */
+  bool drop_dead(std::span<memory_range const> blocks) noexcept;
   /**
    * @brief Has the ledger forget a slab that is to be given back: waits for calls about it.
    * @return how much of the device the driver may keep for it: for `on_slab_freed`

@@ -44,6 +44,7 @@ class unbudgeted_enactor final : public residency_enactor {
   void on_untold(memory_range) noexcept override {}
   void on_free(memory_range, stream_handle, bool) noexcept override {}
   bool on_dead(std::span<memory_range const> blocks) noexcept override;
+  bool drop_dead(std::span<memory_range const> blocks) noexcept override { return on_dead(blocks); }
 
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept override;
   void bring(memory_range range, stream_handle stream) noexcept override;

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace rmm_uvm::mr::detail {
 
@@ -66,9 +68,26 @@ class uvm_resource_adaptor_impl {
   }
 
  private:
+  class borrowed_pieces;
+
+  // Inline in `allocate`, which every allocation goes through.
+  [[nodiscard, gnu::always_inline]] inline void* take(cuda::stream_ref stream,
+                                                      std::size_t bytes,
+                                                      std::size_t alignment);
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
+  // Cold: so that the compiler keeps it out of what every allocation goes through.
+  [[gnu::cold]] void take_back(cuda::stream_ref stream,
+                               void* ptr,
+                               std::size_t bytes,
+                               std::size_t alignment) noexcept;
+  [[gnu::cold, nodiscard]] void* allocate_past_slabs(cuda::stream_ref stream,
+                                                     std::size_t bytes,
+                                                     std::size_t alignment);
+  [[nodiscard]] std::vector<memory_range> free_pieces() const;
+  [[noreturn]] void refuse(std::size_t bytes, std::string const& why) const;
+  [[gnu::cold]] void discard_dead() noexcept;
 
   upstream_type upstream_;
   std::shared_ptr<rmm_uvm::managed_residency> residency_;
@@ -77,6 +96,7 @@ class uvm_resource_adaptor_impl {
   std::shared_ptr<resource_levels> levels_;  // outlives the adaptor where somebody watches
   observer_slot observer_;
   std::atomic<std::uint64_t> refused_frees_{0};
+  std::size_t discards_past_bytes_{0};  // populated; with the lock of `pool_room`
 };
 
 }  // namespace rmm_uvm::mr::detail

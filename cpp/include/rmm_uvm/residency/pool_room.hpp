@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/process/locks.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rmm_uvm {
+
+/**
+ * @brief The maximum of a pool: live bytes count, not the addresses of its slabs.
+ *
+ * While all slabs together fit the maximum, so does what is in them, and a request that fits what
+ * is left of it need not ask anything else. Other requests come one at a time, under `mutex`. They
+ * may have the pool take slabs past the maximum. From then on this class knows which blocks are
+ * empty: those of such slabs until they are handed out, and those that were discarded. All others
+ * are populated. A free changes nothing here: dead blocks stay populated until they are discarded.
+ *
+ * Thread-safe, but for `set_maximum`, which comes before the first slab.
+ */
+class pool_room {
+ public:
+  /** @brief More than any address space holds. */
+  static constexpr std::size_t unlimited = std::numeric_limits<std::ptrdiff_t>::max();
+
+  /** @brief What a thread's requests may have the pool take, as its upstream cannot see it. */
+  class request {
+   public:
+    static constexpr std::size_t beside = std::numeric_limits<std::size_t>::max();
+
+    /** @param bytes of a slab past the maximum; or `beside`: slabs are none of the pool's */
+    explicit request(std::size_t bytes) noexcept : outer_{asked()} { asked() = bytes; }
+    request(request const&)            = delete;
+    request& operator=(request const&) = delete;
+    request(request&&)                 = delete;
+    request& operator=(request&&)      = delete;
+    ~request() { asked() = outer_; }
+
+   private:
+    friend class pool_room;
+    [[nodiscard]] static std::size_t& asked() noexcept
+    {
+      thread_local std::size_t bytes = 0;  // no slab passes the maximum
+      return bytes;
+    }
+    std::size_t outer_;
+  };
+
+  /**
+   * @brief Sets the maximum; without it nothing is limited here.
+   * @param live_bytes most live bytes
+   * @param populated_bytes most bytes of populated blocks: live ones hold some dead bytes, too
+   */
+  void set_maximum(std::size_t live_bytes, std::size_t populated_bytes) noexcept
+  {
+    maximum_bytes_        = live_bytes;
+    most_populated_bytes_ = populated_bytes;
+    spare_bytes_.store(live_bytes);
+  }
+  /** @brief Most live bytes, or `unlimited`. */
+  [[nodiscard]] std::size_t maximum_bytes() const noexcept { return maximum_bytes_; }
+  /** @brief Most bytes of populated blocks. */
+  [[nodiscard]] std::size_t most_populated_bytes() const noexcept { return most_populated_bytes_; }
+  /** @brief By how much slabs may still grow within the maximum; takes no lock. */
+  [[nodiscard]] std::size_t spare_bytes() const noexcept
+  {
+    return spare_bytes_.load(std::memory_order_relaxed);
+  }
+  /** @brief Held by a request for more than `spare_bytes`. */
+  [[nodiscard]] ranked_mutex<lock_rank::scarce>& mutex() noexcept { return mutex_; }
+
+  /**
+   * @brief Whether the pool may have a slab.
+   *
+   * Past the maximum only one of the size that is needed, or a sixteenth of the maximum: RMM's pool
+   * asks for half of what it has left, and for less when it is refused.
+   */
+  [[nodiscard]] bool admits_slab(std::size_t bytes) const noexcept
+  {
+    auto const asked = request::asked();
+    if (bytes <= spare_bytes() || asked == request::beside) { return true; }
+    return asked > 0 && bytes <= std::max(maximum_bytes_ / 16, asked);
+  }
+  /** @brief Takes note of a slab. @return false when the slabs pass the maximum with it */
+  bool add_slab(memory_range slab);
+  /** @brief Forgets a slab; nothing if it was not the pool's. */
+  void remove_slab(std::uintptr_t address) noexcept;
+  /** @brief Bytes of the pool's slabs. */
+  [[nodiscard]] std::size_t slab_bytes() const;
+
+  /** @brief Memory was handed out: its blocks are populated. */
+  void populate(memory_range allocation);
+  /** @brief What `dead_in` found was discarded. */
+  void empty(std::span<memory_range const> blocks);
+  /** @brief Bytes of populated blocks, live or dead. */
+  [[nodiscard]] std::size_t populated_bytes() const;
+  /** @brief The populated blocks that lie wholly in a free piece of a slab, ascending. */
+  [[nodiscard]] std::vector<memory_range> dead_in(memory_range piece) const;
+  /**
+   * @brief The free pieces of all slabs, ascending.
+   * @param live what is not free
+   * @param granularity that of allocations: a power of two
+   */
+  [[nodiscard]] std::vector<memory_range> free_pieces(std::vector<memory_range> live,
+                                                      std::size_t granularity) const;
+
+ private:
+  using run_map = std::map<std::uintptr_t, std::size_t>;  // address to bytes
+
+  void count_slabs(std::size_t bytes) noexcept;
+  void take_from_empty(memory_range range);
+
+  std::size_t maximum_bytes_{unlimited};
+  std::size_t most_populated_bytes_{unlimited};
+  std::atomic<std::size_t> spare_bytes_{unlimited};
+  ranked_mutex<lock_rank::scarce> mutex_;
+  mutable ranked_mutex<lock_rank::pool_slabs> slabs_mutex_;  // of all below
+  run_map slabs_;
+  run_map empty_;  // blocks without contents; each run lies in one slab
+  std::size_t slab_bytes_{0};
+  std::size_t empty_bytes_{0};
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/pool_room.hpp>
+
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+namespace rmm_uvm {
+namespace {
+
+/** @brief The first run of a map that ends behind `address`. */
+template <typename Map>
+[[nodiscard]] auto first_behind(Map& runs, std::uintptr_t address)
+{
+  auto it = runs.upper_bound(address);
+  if (it != runs.begin() && std::prev(it)->first + std::prev(it)->second > address) { --it; }
+  return it;
+}
+
+}  // namespace
+
+void pool_room::count_slabs(std::size_t bytes) noexcept
+{
+  slab_bytes_ = bytes;
+  if (maximum_bytes_ == unlimited) { return; }
+  spare_bytes_.store(maximum_bytes_ - std::min(bytes, maximum_bytes_));
+}
+
+bool pool_room::add_slab(memory_range slab)
+{
+  if (request::asked() == request::beside) { return true; }
+  std::lock_guard const lock{slabs_mutex_};
+  slabs_.emplace(slab.address, slab.bytes);
+  bool const fits = slab_bytes_ + slab.bytes <= maximum_bytes_;
+  if (!fits) {
+    try {
+      empty_.emplace(slab.address, slab.bytes);
+    } catch (...) {
+      slabs_.erase(slab.address);
+      throw;
+    }
+    empty_bytes_ += slab.bytes;
+  }
+  count_slabs(slab_bytes_ + slab.bytes);
+  return fits;
+}
+
+void pool_room::remove_slab(std::uintptr_t address) noexcept
+{
+  std::lock_guard const lock{slabs_mutex_};
+  auto const found = slabs_.find(address);
+  if (found == slabs_.end()) { return; }
+  auto it = empty_.lower_bound(address);
+  while (it != empty_.end() && it->first < address + found->second) {
+    empty_bytes_ -= it->second;
+    it = empty_.erase(it);
+  }
+  count_slabs(slab_bytes_ - found->second);
+  slabs_.erase(found);
+}
+
+std::size_t pool_room::slab_bytes() const
+{
+  std::lock_guard const lock{slabs_mutex_};
+  return slab_bytes_;
+}
+
+void pool_room::populate(memory_range allocation)
+{
+  auto const begin = va_block_floor(allocation.address);
+  std::lock_guard const lock{slabs_mutex_};
+  take_from_empty({begin, va_block_ceil(allocation.end()) - begin});
+}
+
+void pool_room::empty(std::span<memory_range const> blocks)
+{
+  std::lock_guard const lock{slabs_mutex_};
+  for (auto const& run : blocks) {
+    take_from_empty(run);
+    empty_.emplace(run.address, run.bytes);
+    empty_bytes_ += run.bytes;
+  }
+}
+
+std::size_t pool_room::populated_bytes() const
+{
+  std::lock_guard const lock{slabs_mutex_};
+  return slab_bytes_ - empty_bytes_;
+}
+
+/** @brief Parts of runs that a range cuts through stay; what is behind it is put back first. */
+void pool_room::take_from_empty(memory_range range)
+{
+  auto it = first_behind(empty_, range.address);
+  while (it != empty_.end() && it->first < range.end()) {
+    memory_range const run{it->first, it->second};
+    if (run.end() > range.end()) { empty_.emplace(range.end(), run.end() - range.end()); }
+    empty_bytes_ -= bytes_in_common(run, range);
+    if (run.address < range.address) {
+      it->second = range.address - run.address;
+      ++it;
+    } else {
+      it = empty_.erase(it);
+    }
+  }
+}
+
+std::vector<memory_range> pool_room::dead_in(memory_range piece) const
+{
+  std::vector<memory_range> dead;
+  std::lock_guard const lock{slabs_mutex_};
+  auto const slab = first_behind(slabs_, piece.address);
+  if (slab == slabs_.end() || slab->first > piece.address) { return dead; }
+  // A block that the slab's end cuts off counts as whole. The last part of 256 bytes is in no
+  // piece.
+  auto const slab_end = slab->first + slab->second;
+  auto const end      = piece.end() + 256 > slab_end ? slab_end : va_block_floor(piece.end());
+  auto address        = va_block_ceil(piece.address);
+  for (auto it = first_behind(empty_, address); address < end; ++it) {
+    auto const next = it == empty_.end() ? end : std::min(it->first, end);
+    if (next > address) { dead.push_back({address, next - address}); }
+    if (it == empty_.end()) { break; }
+    address = it->first + it->second;
+  }
+  return dead;
+}
+
+std::vector<memory_range> pool_room::free_pieces(std::vector<memory_range> live,
+                                                 std::size_t granularity) const
+{
+  auto const by_address = [](auto const& a, auto const& b) { return a.address < b.address; };
+  std::sort(live.begin(), live.end(), by_address);
+  std::vector<memory_range> free;
+  std::lock_guard const lock{slabs_mutex_};
+  for (auto const& [slab, bytes] : slabs_) {
+    auto const slab_end = slab + bytes / granularity * granularity;
+    auto address        = slab;
+    auto it = std::lower_bound(live.begin(), live.end(), memory_range{slab, 0}, by_address);
+    for (; address < slab_end; ++it) {
+      auto const end = it == live.end() ? slab_end : std::min(it->address, slab_end);
+      if (end > address) { free.push_back({address, end - address}); }
+      if (it == live.end()) { break; }
+      address = (it->end() + granularity - 1) & ~(granularity - 1);
+    }
+  }
+  return free;
+}
+
+}  // namespace rmm_uvm

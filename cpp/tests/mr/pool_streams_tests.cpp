@@ -1,0 +1,432 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Pools past their maximum on several streams. RMM's pool tells streams apart only where there is a
+// GPU; here is one that does so by the rules of stream_ordered_memory_resource.hpp.
+#include "../support/blocks.hpp"
+#include "../support/late_driver.hpp"
+#include "../support/recording_driver.hpp"
+
+#include <rmm_uvm/mr/managed_memory_resource.hpp>
+#include <rmm_uvm/mr/uvm_resource_adaptor.hpp>
+#include <rmm_uvm/sim/simulated_device.hpp>
+
+#include <rmm/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm::mr {
+namespace {
+
+using tests::blocks;
+
+[[nodiscard]] cuda::stream_ref stream_number(std::uintptr_t number)
+{
+  return cuda::stream_ref{reinterpret_cast<cudaStream_t>(0x1000 + number)};
+}
+
+/**
+ * @brief A pool with a list of free pieces for each stream, as RMM's.
+ *
+ * A stream that is handed a piece of another one's list waits for that one first. Where no list has
+ * a piece that is large enough, all are joined before the pool grows.
+ */
+class pool_by_streams {
+ public:
+  /** @param waits false: what must not be, a pool that does not wait for other streams */
+  pool_by_streams(managed_memory_resource upstream, std::shared_ptr<uvm_driver> driver, bool waits)
+    : state_{std::make_shared<state>(state{std::move(upstream), std::move(driver), waits, {}})}
+  {
+  }
+
+  void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
+  {
+    auto const size = aligned(bytes);
+    auto& own       = state_->free[stream.get()];
+    if (auto const found = taken_from(own, size)) { return pointer(found); }
+    for (auto& [other, pieces] : state_->free) {
+      if (auto const found = taken_from(pieces, size)) {
+        wait_for(stream, other);
+        return pointer(found);
+      }
+    }
+    for (auto& [other, pieces] : state_->free) {
+      if (&pieces == &own) { continue; }
+      wait_for(stream, other);
+      for (auto const& [address, free_bytes] : pieces) {
+        insert(own, {address, free_bytes});
+      }
+      pieces.clear();
+    }
+    if (auto const found = taken_from(own, size)) { return pointer(found); }
+    return state_->upstream.allocate(stream, size, alignment);
+  }
+  void deallocate(cuda::stream_ref stream,
+                  void* ptr,
+                  std::size_t bytes,
+                  std::size_t /*alignment*/) noexcept
+  {
+    insert(state_->free[stream.get()], {reinterpret_cast<std::uintptr_t>(ptr), aligned(bytes)});
+  }
+  void* allocate_sync(std::size_t bytes, std::size_t alignment)
+  {
+    return allocate(stream_number(0), bytes, alignment);
+  }
+  void deallocate_sync(void* ptr, std::size_t bytes, std::size_t alignment) noexcept
+  {
+    deallocate(stream_number(0), ptr, bytes, alignment);
+  }
+  bool operator==(pool_by_streams const& other) const noexcept { return state_ == other.state_; }
+  friend void get_property(pool_by_streams const&, cuda::mr::device_accessible) noexcept {}
+
+ private:
+  using piece_map = std::map<std::uintptr_t, std::size_t>;
+  struct state {
+    managed_memory_resource upstream;
+    std::shared_ptr<uvm_driver> driver;
+    bool waits;
+    std::map<stream_handle, piece_map> free;
+  };
+
+  [[nodiscard]] static std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+  [[nodiscard]] static void* pointer(std::uintptr_t address)
+  {
+    return reinterpret_cast<void*>(address);
+  }
+  [[nodiscard]] static std::uintptr_t taken_from(piece_map& pieces, std::size_t size)
+  {
+    auto best = pieces.end();
+    for (auto it = pieces.begin(); it != pieces.end(); ++it) {
+      if (it->second >= size && (best == pieces.end() || it->second < best->second)) { best = it; }
+    }
+    if (best == pieces.end()) { return 0; }
+    auto const [address, bytes] = *best;
+    pieces.erase(best);
+    if (bytes > size) { pieces.emplace(address + size, bytes - size); }
+    return address;
+  }
+  static void insert(piece_map& pieces, memory_range piece)
+  {
+    auto const next = pieces.find(piece.end());
+    if (next != pieces.end()) {
+      piece.bytes += next->second;
+      pieces.erase(next);
+    }
+    auto const after = pieces.lower_bound(piece.address);
+    if (after != pieces.begin()) {
+      auto const before = std::prev(after);
+      if (before->first + before->second == piece.address) {
+        before->second += piece.bytes;
+        return;
+      }
+    }
+    pieces.emplace(piece.address, piece.bytes);
+  }
+  void wait_for(cuda::stream_ref stream, stream_handle other) const
+  {
+    if (state_->waits) { static_cast<void>(state_->driver->order(stream.get(), other)); }
+  }
+
+  std::shared_ptr<state> state_;
+};
+
+/** @brief An adaptor over such a pool with a maximum of 8 blocks. */
+class full_pool {
+ public:
+  explicit full_pool(std::shared_ptr<uvm_driver> driver, bool waits = true)
+    : residency{std::make_shared<managed_residency>(driver, make_epoch_source(*driver))},
+      managed{residency, std::make_shared<managed_account>(), prefetch_mode::automatic},
+      adaptor{
+        pool_by_streams{managed, std::move(driver), waits}, residency, prefetch_mode::automatic}
+  {
+    residency->room().set_maximum(blocks(8), blocks(9));
+  }
+
+  [[nodiscard]] memory_range take(cuda::stream_ref stream, std::size_t bytes)
+  {
+    return {reinterpret_cast<std::uintptr_t>(adaptor.allocate(stream, bytes, 256)), bytes};
+  }
+  void free(cuda::stream_ref stream, memory_range range)
+  {
+    adaptor.deallocate(stream, reinterpret_cast<void*>(range.address), range.bytes, 256);
+  }
+
+  std::shared_ptr<managed_residency> residency;
+  managed_memory_resource managed;
+  uvm_resource_adaptor adaptor;
+};
+
+/** @brief A device with real bytes, whose streams can be busy. */
+class LatePool : public testing::Test {
+ protected:
+  void write(memory_range range, unsigned char value) const
+  {
+    static_cast<void>(device->program().touch(range, true));
+    std::memset(reinterpret_cast<void*>(range.address), value, range.bytes);
+  }
+  [[nodiscard]] static bool holds(memory_range range, unsigned char value)
+  {
+    auto const* const bytes = reinterpret_cast<unsigned char const*>(range.address);
+    return bytes[0] == value && std::memcmp(bytes, bytes + 1, range.bytes - 1) == 0;
+  }
+
+  /** @return whether a kernel finds what it reads, while its memory is freed behind it */
+  [[nodiscard]] bool late_kernel_reads_what_was_written(full_pool& pool) const
+  {
+    auto const reads = stream_number(1);
+    auto const other = stream_number(2);
+    auto const freed = pool.take(reads, blocks(4));
+    auto const kept  = pool.take(other, blocks(2));
+    write(freed, 7);
+    write(kept, 8);
+    bool found = false;
+    driver->keep_busy(reads.get());
+    driver->launch(reads.get(), [&] { found = holds(freed, 7); });
+    pool.free(reads, freed);
+    auto const past = pool.take(other, blocks(6));  // a slab past the maximum: 4 blocks are dead
+    EXPECT_EQ(pool.managed.slab_bytes(), blocks(12));
+    EXPECT_EQ(pool.residency->room().populated_bytes(), blocks(8));
+    driver->catch_up();
+    EXPECT_TRUE(holds(kept, 8));
+    pool.free(other, past);
+    return found;
+  }
+
+  std::shared_ptr<sim::simulated_device> device = [] {
+    sim::simulated_device_config config;
+    config.capacity_bytes = blocks(64);
+    config.backing        = true;
+    return std::make_shared<sim::simulated_device>(config);
+  }();
+  std::shared_ptr<tests::late_driver> driver = std::make_shared<tests::late_driver>(device);
+};
+
+TEST_F(LatePool, DeadBlocksAreDiscardedAfterTheLastUseInAnotherStream)
+{
+  full_pool pool{driver};
+  EXPECT_TRUE(late_kernel_reads_what_was_written(pool));
+}
+
+TEST_F(LatePool, UnderABudgetTheyAreToo)
+{
+  full_pool pool{driver};
+  auto settings       = residency_settings::of(blocks(16));
+  settings.background = false;
+  pool.residency->start_budget(settings);
+  EXPECT_TRUE(late_kernel_reads_what_was_written(pool));
+}
+
+TEST_F(LatePool, WithoutThePoolsWaitTheKernelFindsDiscardedMemory)
+{
+  full_pool pool{driver, false};
+  EXPECT_FALSE(late_kernel_reads_what_was_written(pool));
+}
+
+/** @brief Kernels on eight streams write what they are handed, and read it before it is freed. */
+class eight_streams {
+ public:
+  eight_streams(full_pool& pool, sim::simulated_device& device, tests::late_driver& driver)
+    : pool_{pool}, device_{device}, driver_{driver}
+  {
+  }
+
+  /** @return how many allocations did not hold what was written */
+  [[nodiscard]] int run(unsigned seed)
+  {
+    std::mt19937 random{seed};
+    for (int turn = 0; turn < 600; ++turn) {
+      auto const stream = stream_number(random() % 8);
+      if (random() % 4 == 0) { driver_.keep_busy(stream.get()); }
+      auto const bytes = 1 + random() % (blocks(2) + 700'000);
+      while (pool_.adaptor.allocated_bytes() + bytes > blocks(8) - blocks(1)) {
+        free(random() % live_.size());
+      }
+      try {
+        take(stream, bytes);
+      } catch (rmm::out_of_memory const&) {
+        ++refused_;  // live blocks take a tenth more than the maximum
+      }
+    }
+    driver_.catch_up();
+    return lost_;
+  }
+  [[nodiscard]] int refused() const { return refused_; }
+
+ private:
+  struct allocation {
+    memory_range range;
+    cuda::stream_ref stream;
+    unsigned char value;
+  };
+
+  void take(cuda::stream_ref stream, std::size_t bytes)
+  {
+    auto const range = pool_.take(stream, bytes);
+    auto const value = static_cast<unsigned char>(++values_ % 200);
+    driver_.launch(stream.get(), [this, range, value] {
+      static_cast<void>(device_.program().touch(range, true));
+      std::memset(reinterpret_cast<void*>(range.address), value, range.bytes);
+    });
+    live_.push_back({range, stream, value});
+  }
+  void free(std::size_t index)
+  {
+    auto const [range, stream, value] = live_[index];
+    driver_.launch(stream.get(), [this, range, value] {
+      auto const* const bytes = reinterpret_cast<unsigned char const*>(range.address);
+      if (bytes[0] != value || std::memcmp(bytes, bytes + 1, range.bytes - 1) != 0) { ++lost_; }
+    });
+    pool_.free(stream, range);
+    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  full_pool& pool_;
+  sim::simulated_device& device_;
+  tests::late_driver& driver_;
+  std::vector<allocation> live_;
+  int values_{0};
+  int lost_{0};
+  int refused_{0};
+};
+
+TEST_F(LatePool, OfEightStreamsNoByteIsLost)
+{
+  full_pool pool{driver};
+  eight_streams program{pool, *device, *driver};
+  EXPECT_EQ(program.run(1), 0);
+  EXPECT_GT(pool.managed.slab_bytes(), blocks(8));
+  EXPECT_GT(device->commands().discarded_bytes, blocks(8));
+}
+
+TEST_F(LatePool, OfEightStreamsBytesAreLostWithoutThePoolsWaits)
+{
+  full_pool pool{driver, false};
+  eight_streams program{pool, *device, *driver};
+  EXPECT_GT(program.run(1), 0);
+}
+
+/** @brief On how many streams, and the sizes of requests. */
+struct random_requests {
+  std::size_t streams;
+  std::size_t least_bytes;
+  std::size_t most_bytes;
+};
+
+/** @brief Allocates at random, and frees so that it all fits. */
+class random_holder {
+ public:
+  random_holder(full_pool& pool, random_requests requests, unsigned seed)
+    : pool_{pool}, requests_{requests}, random_{seed}
+  {
+  }
+
+  /** @brief Allocates, once so much is freed that no more than `most_live_bytes` are live then. */
+  void take(std::size_t most_bytes, std::size_t most_live_bytes)
+  {
+    auto const stream = stream_number(random_() % requests_.streams);
+    auto const least  = requests_.least_bytes;
+    auto const bytes  = least + random_() % (most_bytes - least);
+    while (pool_.adaptor.allocated_bytes() + bytes > most_live_bytes) {
+      std::swap(live_[random_() % live_.size()], live_.back());
+      pool_.free(live_.back().second, live_.back().first);
+      live_.pop_back();
+    }
+    live_.emplace_back(pool_.take(stream, bytes), stream);
+  }
+  /** @brief Allocates, and frees nothing, until it is refused. */
+  void fill(std::size_t most_bytes)
+  {
+    try {
+      while (true) {
+        take(most_bytes, 2 * pool_.residency->room().maximum_bytes());
+      }
+    } catch (rmm::out_of_memory const&) {
+      return;
+    }
+  }
+
+ private:
+  full_pool& pool_;
+  random_requests requests_;
+  std::mt19937 random_;
+  std::vector<std::pair<memory_range, cuda::stream_ref>> live_;
+};
+
+class FullPool : public testing::TestWithParam<random_requests> {};
+
+TEST_P(FullPool, IsRefusedNothingThatFitsAndIsFullAtItsFirstRefusal)
+{
+  sim::simulated_device_config config;
+  config.capacity_bytes = blocks(300);
+  full_pool pool{std::make_shared<sim::simulated_device>(config)};
+  auto& room = pool.residency->room();
+  room.set_maximum(blocks(256), blocks(281));
+  constexpr auto nearly_all = blocks(256) / 100 * 98;
+  random_holder program{pool, GetParam(), 1};
+  for (int turn = 0; turn < 1'000; ++turn) {
+    ASSERT_NO_THROW(program.take(GetParam().most_bytes, nearly_all)) << turn;
+  }
+  program.fill(GetParam().least_bytes + blocks(2));
+  EXPECT_GE(pool.adaptor.allocated_bytes(), nearly_all);
+  EXPECT_LE(room.populated_bytes(), pool.adaptor.allocated_bytes() / 10 * 11);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes,
+                         FullPool,
+                         testing::Values(random_requests{1, 1U << 20U, 68U << 20U},
+                                         random_requests{2, 1U << 20U, 68U << 20U},
+                                         random_requests{8, 1U << 20U, 68U << 20U},
+                                         random_requests{1, 300U << 10U, 20U << 20U},
+                                         random_requests{2, 300U << 10U, 20U << 20U},
+                                         random_requests{8, 300U << 10U, 20U << 20U}),
+                         [](auto const& each) {
+                           return (each.param.least_bytes < blocks(1) / 2 ? "SmallOn" : "LargeOn") +
+                                  std::to_string(each.param.streams);
+                         });
+
+/** @brief A capture, and a forked child: there a driver cannot say, and makes nothing. */
+class QuietPool : public testing::TestWithParam<capture_state> {};
+
+TEST_P(QuietPool, NothingIsMadeNorWaitedForPastTheMaximum)
+{
+  auto const driver = std::make_shared<tests::recording_driver>();
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  auto const freed  = pool.take(stream, blocks(4));
+  auto const kept   = pool.take(stream, blocks(2));
+  pool.free(stream, freed);
+  driver->capture = GetParam();
+  static_cast<void>(driver->take_calls());
+  EXPECT_THROW(static_cast<void>(pool.take(stream, blocks(6))), rmm::out_of_memory);
+  auto const again = pool.take(stream, blocks(4));  // what is free is handed out
+  for (auto const& call : driver->take_calls()) {
+    EXPECT_EQ(call.name, "capturing");
+  }
+  EXPECT_EQ(pool.managed.slab_bytes(), blocks(6));
+  pool.free(stream, again);
+  driver->capture = capture_state::none;
+  EXPECT_EQ(pool.take(stream, blocks(6)).bytes, blocks(6));
+  EXPECT_EQ(driver->take_calls("discard").size(), 1U);
+  pool.free(stream, kept);
+}
+
+INSTANTIATE_TEST_SUITE_P(Where,
+                         QuietPool,
+                         testing::Values(capture_state::capturing, capture_state::unknown),
+                         [](auto const& each) {
+                           return each.param == capture_state::capturing ? "InACapture"
+                                                                         : "InAForkedChild";
+                         });
+
+}  // namespace
+}  // namespace rmm_uvm::mr
