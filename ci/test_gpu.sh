@@ -112,12 +112,19 @@ run_residency() {
     --json "$results/past_the_edge_cudf_three_budgets.json" || failed=1
   benchmark past_the_edge/run.py --rounds 6 --sides default,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf_prefetched.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 4 \
+    --sides resident,cudf-spilling,dask-spilling,polars-streaming,pinned-behind \
+    --json "$results/past_the_edge_cudf_alternatives.json" || failed=1
+  benchmark past_the_edge/run.py --factor 3 --program pds-h-eager --budget 2233891004 --rounds 4 \
+    --sides default,polars-streaming \
+    --json "$results/past_the_edge_pds_h_eager_three_budgets.json" || failed=1
   local call words
   for call in "merge-and-sort --sides resident,default,fault-driven --factor 2.3 --rounds 6" \
     "mortgage --sides resident,default,fault-driven --rounds 6" \
     "training --sides resident,announced,fault-driven --rounds 6" \
     "cudf-pandas --sides resident,default --budget 1GiB --rounds 6" \
     "pds-h --sides resident,default --budget 1GiB --rounds 6" \
+    "pds-h-eager --sides default,polars-streaming --budget 4467782008 --rounds 4" \
     "xgboost --sides resident,default --budget 1GiB --pieces 12 --rounds 6" \
     "cupy --sides resident,default --budget 4GiB --rounds 6" \
     "swin-b --sides resident,default --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20" \

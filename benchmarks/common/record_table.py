@@ -141,12 +141,22 @@ BENCHMARKS = (
             ("mortgage", "resident,default,fault-driven --rounds 6"),
             ("training", "resident,announced,fault-driven --rounds 6"),
             ("cudf-pandas", "resident,default --budget 1GiB --rounds 6"),
+            ("pds-h-eager", "default,polars-streaming --budget 4467782008 --rounds 4"),
             ("pds-h", "resident,default --budget 1GiB --rounds 6"),
             ("xgboost", "resident,default --budget 1GiB --pieces 12 --rounds 6"),
             ("cupy", "resident,default --budget 4GiB --rounds 6"),
             ("swin-b", "resident,default --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20"),
             ("graphsage", "resident,default --budget 4GiB --pieces 1 --rounds 5"),
         )
+    ),
+    _gpu(
+        *("past_the_edge_pds_h_eager_three_budgets", "past_the_edge/run", "--factor", "3"),
+        *("--program", "pds-h-eager", "--budget", "2233891004", "--rounds", "4"),
+        *("--sides", "default,polars-streaming"),
+    ),
+    _gpu(
+        *("past_the_edge_cudf_alternatives", "past_the_edge/run", "--rounds", "4"),
+        *("--sides", "resident,cudf-spilling,dask-spilling,polars-streaming,pinned-behind"),
     ),
     _gpu("past_the_edge_bound", "past_the_edge/bound"),
     _gpu("seeing_cost", "pool/seeing_cost"),

@@ -101,8 +101,6 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
     def beside() -> tuple[int | None, str]:
         nonlocal of_side
         program.drop()
-        if side.budget is None:
-            return 0, ""  # all of it is device memory, and nothing is to be kept
         _forget_cached()
         of_side.close()
         del of_side

@@ -135,6 +135,10 @@ def _dimension_there(rows: int) -> Any:
 def _frame_there(number: int, rows: int, keys: int) -> Any:
     import cudf
 
+    # It tells Dask how large a frame is: without it a worker takes them for small, and spills none.
+    import dask_cudf
+
+    assert dask_cudf
     return frame_of(cudf, number, rows, keys)
 
 

@@ -65,7 +65,7 @@ TEST(PoolRoomOfAPool, SlabsPastTheMaximumAreAsLargeAsIsAsked)
     pool_room::request const asked{blocks(5)};
     EXPECT_TRUE(room.admits_slab(blocks(5)));
     EXPECT_FALSE(room.admits_slab(blocks(6)));
-    pool_room::request const small{256};
+    pool_room::request const asked_little{256};
     EXPECT_TRUE(room.admits_slab(blocks(2)));  // a sixteenth of the maximum
     EXPECT_FALSE(room.admits_slab(blocks(3)));
   }
@@ -214,7 +214,7 @@ TEST_F(PoolRoom, RandomProgramsAgreeWithLookingAtEveryBlock)
 {
   for (unsigned program = 0; program < 20; ++program) {
     looked_at both{room, slab, program};
-    for (int step = 0; step < 300 && !testing::Test::HasFailure(); ++step) {
+    for (int count = 0; count < 300 && !testing::Test::HasFailure(); ++count) {
       both.step();
     }
     room.remove_slab(slab.address);

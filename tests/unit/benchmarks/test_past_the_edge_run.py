@@ -565,6 +565,7 @@ def test_frames_on_dask_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> N
     distributed = types.SimpleNamespace(Client=Client, wait=lambda _: None)
     monkeypatch.setitem(sys.modules, "cudf", pandas)
     monkeypatch.setitem(sys.modules, "distributed", distributed)
+    monkeypatch.setitem(sys.modules, "dask_cudf", pandas)
     monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=Cluster))
     plain = programs.PROGRAMS["cudf"](4 * 32 * 1000, 4)
     there = programs.INSTEAD["cudf"]["dask"](4 * 32 * 1000, 4, BUDGET)
