@@ -70,6 +70,7 @@ def plan_for(
         total_bytes=total_bytes,
         host=_host_memory(request),
         oversubscribable=bool(driver.info.concurrent_managed_access),
+        discards=bool(driver.info.discard.available),
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
         sharers=sharers,
@@ -199,6 +200,7 @@ def build_pool(
         maximum_pool_size,
         budget_bytes=None if budget is None else budget.budget_bytes,
         follows=budget is not None and budget.follows,
+        drops=budget is None or budget.drops,
     )
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)
 

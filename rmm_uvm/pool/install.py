@@ -205,6 +205,7 @@ def reinitialize(
             ipc_pool_size,
             None if budget is None else budget.budget_bytes,
             follows=budget is not None and budget.follows,
+            drops=budget is None or budget.drops,
         )
         for budget in budgets
     ]

@@ -25,8 +25,7 @@ __all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
 _FIRST_OF_FOLLOWING = 7 / 8  # of a budget that follows others
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
 _AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
-_MOST_ADDRESSES = 4  # times the maximum
-_ENOUGH_ADDRESSES = 2  # random sizes take 1.2 to 1.8 times
+_MOST_ADDRESSES = 4  # times the maximum: random sizes take 1.2 to 1.8 times
 _HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
 # Free device memory may be all taken, by a pool that just ran out: begin small and grow.
 _SMALLEST_INITIAL_BYTES = 32 * VA_BLOCK_BYTES
@@ -53,6 +52,8 @@ class PoolRequest:
         and in a larger one data that fit would go through more memory than the budget holds.
     follows : bool
         The budget gives way to others: it is no more than what is free.
+    drops : bool
+        Dead blocks may be dropped, for which a budget can say no.
     """
 
     initial: int | str | float | None = None
@@ -60,6 +61,7 @@ class PoolRequest:
     ipc: int | str | float | None = None
     budget_bytes: int | None = None
     follows: bool = False
+    drops: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +137,7 @@ def plan_sizes(
     total_bytes: int,
     host: HostMemory | None,
     oversubscribable: bool = True,
+    discards: bool = True,
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
     sharers: int = 1,
@@ -153,6 +156,8 @@ def plan_sizes(
         have a maximum.
     oversubscribable : bool
         The device has concurrent managed access.
+    discards : bool
+        Its driver can discard.
     limit_bytes : int or None
         The process' cap on managed memory.
     limit_used_bytes : int
@@ -215,11 +220,9 @@ def plan_sizes(
         warning = f"{warning}; {over}" if warning else over
     address_bytes, populated_bytes = _addresses(
         maximum_bytes,
-        request.budget_bytes,
-        free_bytes - ipc_bytes,
         _host_bytes(host, sharers, host_sharers),
         room_bytes,
-        oversubscribable,
+        drops=oversubscribable and discards and request.drops,
     )
     initial_bytes, initial_reason = _initial(
         request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
@@ -239,30 +242,20 @@ def plan_sizes(
 
 
 def _addresses(
-    maximum_bytes: int,
-    budget_bytes: int | None,
-    free_bytes: int,
-    host_bytes: int,
-    room_bytes: int | None,
-    oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
+    maximum_bytes: int, host_bytes: int, room_bytes: int | None, *, drops: bool
 ) -> tuple[int, int]:
     """Return how many bytes of addresses the pool may take, and of populated blocks.
 
-    What was on the host once keeps its host page while its slab lives, also when it is discarded.
-    So where data have to leave the device, the host must be able to back every address. Where it
-    cannot, and the device holds the maximum, populated blocks stay within the device.
+    What was on the host once keeps its host page while its slab lives, also when it is discarded,
+    and any budget may shrink: so the host must be able to back every address. Of what the process'
+    cap leaves beside the maximum, others keep half.
     """
-    if not oversubscribable:  # every address is device memory
+    if not drops:  # blocks that were used once would count for ever
         return maximum_bytes, maximum_bytes
-    stays_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
-    populated_bytes = maximum_bytes * 11 // 10  # live blocks hold some dead bytes, too
-    most_bytes = _MOST_ADDRESSES * maximum_bytes
-    if maximum_bytes <= stays_bytes and host_bytes < _ENOUGH_ADDRESSES * maximum_bytes:
-        populated_bytes = min(populated_bytes, stays_bytes)
-    elif populated_bytes > stays_bytes:
-        most_bytes = min(most_bytes, host_bytes)
+    most_bytes = min(_MOST_ADDRESSES * maximum_bytes, host_bytes)
     if room_bytes is not None:
-        most_bytes = min(most_bytes, room_bytes)
+        most_bytes = min(most_bytes, maximum_bytes + max(0, room_bytes - maximum_bytes) // 2)
+    populated_bytes = maximum_bytes * 11 // 10  # live blocks hold some dead bytes, too
     return max(_aligned(most_bytes), maximum_bytes), populated_bytes
 
 

@@ -160,6 +160,11 @@ class Budget:
     rank_dead: bool = True
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
+    @property
+    def drops(self) -> bool:
+        """Whether dead blocks may be dropped: for `discard_dead`, which needs `fetch`."""
+        return self.discard_dead and self.fetch
+
     def __post_init__(self) -> None:
         for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
             value = getattr(self, name)

@@ -155,6 +155,8 @@ def side_row(
         row["beyond"] = {"device": _taken_beyond(watched)}
         row["counts"] = "most"
         reasons += beyond_reasons(row, budget_bytes)
+    elif side.get("instead"):
+        reasons.append("nobody looked at its device memory")
     return {**row, "budgeted": budgeted, **Verdict(reasons, said).as_row()}
 
 

@@ -98,10 +98,14 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
   }
 }
 
-/** @brief Allocates, and takes note of it. */
+/**
+ * @brief Allocates, and takes note of it.
+ * @param[out] were_empty the blocks in it that nobody had populated
+ */
 void* uvm_resource_adaptor_impl::take(cuda::stream_ref stream,
                                       std::size_t bytes,
-                                      std::size_t alignment)
+                                      std::size_t alignment,
+                                      std::vector<memory_range>* were_empty)
 {
   auto* const ptr = allocate_upstream(stream, bytes, alignment);
   memory_range const allocation{reinterpret_cast<std::uintptr_t>(ptr), bytes};
@@ -110,7 +114,7 @@ void* uvm_resource_adaptor_impl::take(cuda::stream_ref stream,
     live_.insert(allocation.address, bytes);
     auto& room = residency_->room();
     // True also where another thread had the pool pass its maximum a moment ago.
-    if (bytes > room.spare_bytes()) { room.populate(allocation); }
+    if (bytes > room.spare_bytes()) { room.populate(allocation, were_empty); }
   } catch (...) {
     take_back(stream, ptr, bytes, alignment);
     throw;
@@ -178,9 +182,11 @@ void* uvm_resource_adaptor_impl::allocate_past_slabs(cuda::stream_ref stream,
   }
   bool const quiet = residency_->driver().capturing(stream.get()) != capture_state::none;
   pool_room::request const asked{quiet ? 0 : rmm::align_up(bytes, granularity)};
-  auto* const ptr = take(stream, bytes, alignment);
+  std::vector<memory_range> were_empty;
+  auto* const ptr = take(stream, bytes, alignment, &were_empty);
   if (!quiet) { discard_dead(); }
   if (room.populated_bytes() > room.most_populated_bytes()) {
+    room.empty(were_empty);  // nobody was handed them
     take_back(stream, ptr, bytes, alignment);
     refuse(
       bytes,
@@ -236,8 +242,9 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
  * and a part of it is free. So this is not done for every request.
  *
  * The pieces are taken from the pool for that, in a stream of ours. The pool has it wait for the
- * events of their last uses, whatever streams those were in, and hands them to nobody else. Called
- * with the lock of `pool_room`.
+ * events of their last uses, whatever streams those were in, and hands them to nobody else. The
+ * caller waits for them only where populated blocks take more than they may. Called with the lock
+ * of `pool_room`.
  */
 void uvm_resource_adaptor_impl::discard_dead() noexcept
 try {
@@ -265,7 +272,9 @@ try {
     }
     if (enough == 0) { break; }
   }
-  if (driver.synchronize(handle).ok() && residency_->drop_dead(dead)) { room.empty(dead); }
+  bool const waits = populated > room.most_populated_bytes();
+  bool const done  = waits ? driver.synchronize(handle).ok() : driver.idle(handle);
+  if (done && residency_->drop_dead(dead)) { room.empty(dead); }
   discards_past_bytes_ = room.populated_bytes() + part;
 } catch (...) {
   return;  // no memory for the lists: what was not discarded stays as it is

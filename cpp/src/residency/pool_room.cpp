@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/residency/pool_room.hpp>
 
+#include <algorithm>
 #include <iterator>
 #include <mutex>
 #include <utility>
@@ -66,11 +67,11 @@ std::size_t pool_room::slab_bytes() const
   return slab_bytes_;
 }
 
-void pool_room::populate(memory_range allocation)
+void pool_room::populate(memory_range allocation, std::vector<memory_range>* were_empty)
 {
   auto const begin = va_block_floor(allocation.address);
   std::lock_guard const lock{slabs_mutex_};
-  take_from_empty({begin, va_block_ceil(allocation.end()) - begin});
+  take_from_empty({begin, va_block_ceil(allocation.end()) - begin}, were_empty);
 }
 
 void pool_room::empty(std::span<memory_range const> blocks)
@@ -90,11 +91,15 @@ std::size_t pool_room::populated_bytes() const
 }
 
 /** @brief Parts of runs that a range cuts through stay; what is behind it is put back first. */
-void pool_room::take_from_empty(memory_range range)
+void pool_room::take_from_empty(memory_range range, std::vector<memory_range>* taken)
 {
   auto it = first_behind(empty_, range.address);
   while (it != empty_.end() && it->first < range.end()) {
     memory_range const run{it->first, it->second};
+    if (taken != nullptr) {
+      auto const address = std::max(run.address, range.address);
+      taken->push_back({address, std::min(run.end(), range.end()) - address});
+    }
     if (run.end() > range.end()) { empty_.emplace(range.end(), run.end() - range.end()); }
     empty_bytes_ -= bytes_in_common(run, range);
     if (run.address < range.address) {

@@ -116,7 +116,7 @@ def test_good_rows_are_a_result(rows: Rows) -> None:
 
 @pytest.mark.parametrize(("taken", "result"), [(0.0, True), (0.019, True), (0.021, False)])
 def test_what_people_use_instead_is_judged_by_free_memory(taken: float, result: bool) -> None:
-    instead = {"name": "by-hand", "budgeted": False, "fault_driven": False}
+    instead = sides.SIDES["by-hand"].as_row()
     runs = [a_run("by-hand", number, 1.0) for number in range(5)]
     watched = [a_run("by-hand", 0, 1.5, beyond=taken) | {"watched": True}]
 
@@ -127,7 +127,10 @@ def test_what_people_use_instead_is_judged_by_free_memory(taken: float, result: 
     kept = {**told, "beyond": {"by-hand": {"counts": "most", **told["beyond"]}}}
     again = verdicts.verdict_of({**kept, "budget_bytes": BUDGET, "result": True, "reasons": []})
     assert again.result is result
-    assert ("device" in document.lines({"sides": [told], "ratios": []})[0]) is True
+    assert "device" in document.lines({"sides": [told], "ratios": []})[0]
+    assert verdicts.side_row(instead, runs, [], [], BUDGET)["reasons"] == [
+        "nobody looked at its device memory"
+    ]
 
 
 @pytest.mark.parametrize("beyond", [0.03, 0.021])

@@ -23,6 +23,7 @@ from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.pool import build
 from rmm_uvm.pool.build import managed_pool
+from rmm_uvm.residency import Budget
 from tests.stateful.choices import stream_of
 
 MIB = 1 << 20
@@ -129,22 +130,6 @@ def test_pool_serves_all_that_fits_and_is_full_at_its_first_refusal(
     assert mr.get_allocated_bytes() == program.live_bytes
 
 
-def test_default_maximum_counts_what_is_live_where_the_device_is_the_limit(
-    device: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "host_memory", lambda: HostMemory(MAXIMUM // 2, MAXIMUM // 2))
-    mr = managed_pool(driver=device, initial_pool_size="128MiB", device_budget=None)
-    maximum = device.info.total_bytes
-    program = Program(mr, 1)
-    for _ in range(600):
-        program.asked_bytes = program.random.randint(MIB, 68 * MIB)
-        while program.live_bytes + program.asked_bytes > 0.93 * maximum:
-            program.free_one()
-        program.allocate()
-    assert program.fill().live_bytes > 0.95 * maximum
-    assert device.statistics()["device_to_host_bytes"] == 0  # nothing needs the host
-
-
 def test_default_maximum_counts_addresses_where_the_host_is_the_limit(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,11 +167,48 @@ def test_pool_without_a_maximum_has_data_leave_the_same_device(device: Any) -> N
     assert device.statistics()["device_to_host_bytes"] > 0
 
 
-def test_blocks_that_cannot_be_discarded_count_until_the_pool_refuses() -> None:
-    mr = limited(simulated_device("2GiB", discard=False))
-    program = Program(mr, 1).run()
-    assert "blocks of 2 MiB that take at most 1.29 GiB" in program.error
-    assert program.live_bytes + program.asked_bytes < MAXIMUM
+@pytest.mark.parametrize("why", ["driver", "budget", "budget without fetching"])
+def test_pool_goes_on_within_its_addresses_where_nothing_can_be_dropped(why: str) -> None:
+    budgets = {
+        "budget": Budget(1 << 30, discard_dead=False, background=False),
+        "budget without fetching": Budget(1 << 30, fetch=False, background=False),
+    }
+    device = simulated_device("2GiB", discard=why != "driver")
+    mr = managed_pool(
+        driver=device,
+        initial_pool_size="64MiB",
+        maximum_pool_size="64MiB",
+        device_budget=budgets.get(why),
+    )
+    for _ in range(3):
+        kept = [rmm.DeviceBuffer(size=6 * MIB, mr=mr) for _ in range(10)]
+        with pytest.raises(MemoryError):
+            rmm.DeviceBuffer(size=6 * MIB, mr=mr)
+        kept.clear()
+    assert rmm.DeviceBuffer(size=60 * MIB, mr=mr).size == 60 * MIB
+
+
+def test_refused_request_takes_nothing_of_the_pool_for_good() -> None:
+    """Also where a budget that drops nothing takes the place of one that does."""
+    device = simulated_device("2GiB")
+    mr = managed_pool(
+        driver=device,
+        initial_pool_size="64MiB",
+        maximum_pool_size="64MiB",
+        device_budget=Budget(1 << 30, background=False),
+    )
+    mr.set_budget(Budget(1 << 30, discard_dead=False, background=False))
+    holes = [rmm.DeviceBuffer(size=4 * MIB, mr=mr) for _ in range(16)]
+    del holes[::2]
+    refused = 0
+    for _ in range(4):  # no piece is that large, and dead blocks count for what they are
+        try:
+            rmm.DeviceBuffer(size=8 * MIB, mr=mr)
+        except MemoryError:
+            refused += 1
+    assert refused > 0
+    holes.clear()
+    assert rmm.DeviceBuffer(size=60 * MIB, mr=mr).size == 60 * MIB
 
 
 def test_refusal_names_live_free_and_the_largest_piece(device: Any) -> None:

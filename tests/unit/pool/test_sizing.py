@@ -227,41 +227,35 @@ def addresses(maximum: str | None, **facts: Any) -> int:
     return plan(PoolRequest(maximum=maximum, budget_bytes=budget_bytes), **facts).address_bytes
 
 
-def test_addresses_of_a_maximum_that_the_device_holds_are_four_times_that() -> None:
+def test_addresses_are_four_times_the_maximum_where_the_host_can_back_them() -> None:
     assert addresses("4GiB") == 16 * GIB
-    assert addresses("4GiB", host=HostMemory(2 * GIB, 2 * GIB)) == 16 * GIB
+    assert plan(PoolRequest(maximum="4GiB")).populated_bytes == int(4.4 * GIB)
 
 
-def test_addresses_are_what_the_host_can_back_where_data_leave_the_device() -> None:
-    # What was on the host once keeps its host page, whatever is discarded.
+def test_addresses_are_what_the_host_can_back() -> None:
+    # What was on the host once keeps its host page, whatever is discarded; and budgets shrink.
     assert addresses("20GiB") == 36 * GIB
-    assert addresses("4GiB", budget_bytes=2 * GIB) == 16 * GIB
-    assert addresses("4GiB", budget_bytes=2 * GIB, host=HostMemory(9 * GIB, 8 * GIB)) == int(
-        7.2 * GIB
-    ) // (2 * MIB) * (2 * MIB)
+    assert addresses("4GiB", host=HostMemory(9 * GIB, 8 * GIB)) == int(7.2 * GIB) // (2 * MIB) * (
+        2 * MIB
+    )
+    assert addresses("4GiB", host=HostMemory(2 * GIB, 2 * GIB)) == 4 * GIB
     assert addresses("20GiB", sharers=1, host_sharers=2) == 20 * GIB
-
-
-def test_populated_blocks_take_a_tenth_more_and_no_more_than_the_device_has() -> None:
-    small_host = HostMemory(2 * GIB, 2 * GIB)
-    assert plan(PoolRequest(maximum="10GiB"), host=small_host).populated_bytes == 11 * GIB
-    assert plan(PoolRequest(maximum="13GiB"), host=small_host).populated_bytes == 14 * GIB
-    assert plan(PoolRequest(maximum="20GiB")).populated_bytes == 22 * GIB
+    assert addresses("4GiB", host=None) == 4 * GIB
 
 
 def test_addresses_of_the_default_maximum_are_what_the_host_can_back() -> None:
     assert addresses(None) == plan().maximum_bytes
 
 
-def test_addresses_of_a_default_maximum_that_the_device_holds_are_four_times_that() -> None:
-    sizes = plan(host=HostMemory(8 * GIB, 4 * GIB))
-    assert sizes.maximum_bytes == sizes.populated_bytes == 14 * GIB
-    assert sizes.address_bytes == 56 * GIB
-
-
-def test_addresses_count_against_the_cap() -> None:
-    assert addresses("4GiB", limit_bytes=8 * GIB, limit_used_bytes=2 * GIB) == 6 * GIB
+def test_addresses_leave_others_half_of_what_the_cap_has_besides() -> None:
+    assert addresses("4GiB", limit_bytes=8 * GIB, limit_used_bytes=2 * GIB) == 5 * GIB
+    assert addresses("4GiB", limit_bytes=100 * GIB) == 16 * GIB
     assert addresses("4GiB", limit_bytes=4 * GIB) == 4 * GIB
+
+
+def test_addresses_are_the_maximum_where_nothing_can_be_dropped() -> None:
+    assert addresses("4GiB", discards=False) == 4 * GIB
+    assert plan(PoolRequest(maximum="4GiB", drops=False)).address_bytes == 4 * GIB
 
 
 def test_addresses_are_device_memory_without_concurrent_managed_access() -> None:

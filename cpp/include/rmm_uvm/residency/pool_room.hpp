@@ -98,9 +98,12 @@ class pool_room {
   /** @brief Bytes of the pool's slabs. */
   [[nodiscard]] std::size_t slab_bytes() const;
 
-  /** @brief Memory was handed out: its blocks are populated. */
-  void populate(memory_range allocation);
-  /** @brief What `dead_in` found was discarded. */
+  /**
+   * @brief Memory was handed out: its blocks are populated.
+   * @param[out] were_empty those that were not before, where somebody asks
+   */
+  void populate(memory_range allocation, std::vector<memory_range>* were_empty = nullptr);
+  /** @brief What `dead_in` found was discarded, or what `populate` took was handed to nobody. */
   void empty(std::span<memory_range const> blocks);
   /** @brief Bytes of populated blocks, live or dead. */
   [[nodiscard]] std::size_t populated_bytes() const;
@@ -118,7 +121,7 @@ class pool_room {
   using run_map = std::map<std::uintptr_t, std::size_t>;  // address to bytes
 
   void count_slabs(std::size_t bytes) noexcept;
-  void take_from_empty(memory_range range);
+  void take_from_empty(memory_range range, std::vector<memory_range>* taken = nullptr);
 
   std::size_t maximum_bytes_{unlimited};
   std::size_t most_populated_bytes_{unlimited};

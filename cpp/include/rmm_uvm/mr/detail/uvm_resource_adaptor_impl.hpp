@@ -71,9 +71,11 @@ class uvm_resource_adaptor_impl {
   class borrowed_pieces;
 
   // Inline in `allocate`, which every allocation goes through.
-  [[nodiscard, gnu::always_inline]] inline void* take(cuda::stream_ref stream,
-                                                      std::size_t bytes,
-                                                      std::size_t alignment);
+  [[nodiscard, gnu::always_inline]] inline void* take(
+    cuda::stream_ref stream,
+    std::size_t bytes,
+    std::size_t alignment,
+    std::vector<memory_range>* were_empty = nullptr);
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
