@@ -11,12 +11,12 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, CONSOLIDATION, ENDURANCE, LOAD, OTHERS = map(
+PLACEMENT, POLICY, CONSOLIDATION, ENDURANCE, LOAD, OTHERS, ALTERNATIVES = map(
     script,
     (
         *("pool/placement_document", "residency/policy_document"),
         *("neighbors/consolidation_document", "endurance/document"),
-        *("endurance/load_document", "common/others_figures"),
+        *("endurance/load_document", "common/others_figures", "past_the_edge/alternatives"),
     ),
 )
 WRITTEN = {
@@ -26,6 +26,7 @@ WRITTEN = {
     "endurance/allocations": (ENDURANCE, committed("endurance")),
     "endurance/gpu": (LOAD, committed("endurance_gpu")),
     "common/others_figures": (OTHERS, OTHERS.load()),
+    "past_the_edge/alternatives": (ALTERNATIVES, ALTERNATIVES.load()),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -64,6 +65,13 @@ def test_document_says_what_the_committed_result_says(
             "common/others_figures",
             lambda kept: {
                 "tpch": {**kept["tpch"], "ratios": dict.fromkeys(kept["tpch"]["ratios"], 9.0)}
+            },
+        ),
+        (
+            "past_the_edge/alternatives",
+            lambda kept: {
+                name: {**told, "sides": [{**row, "seconds": 9.0} for row in told["sides"]]}
+                for name, told in kept.items()
             },
         ),
     ],
