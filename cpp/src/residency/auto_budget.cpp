@@ -3,7 +3,6 @@
 #include <rmm_uvm/residency/auto_budget.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace rmm_uvm {
 namespace {
@@ -25,18 +24,23 @@ constexpr int patience = 25;
  * @brief A larger budget as far as others have left what it takes of theirs.
  *
  * Else the kernel driver would make the room, by its own order. Where they do not leave for a
- * while, it does.
+ * while, it does. They leave where they have less than ever since they are waited for: one that
+ * takes a block and gives it back does not.
  */
 std::size_t auto_budget::as_others_leave(std::size_t next, std::size_t others_bytes) noexcept
 {
   auto const before = begun_ ? budget_bytes_ : least_bytes_;
   auto const free   = std::max(before, less(left_bytes_, others_bytes));
-  bool const leave  = others_bytes < std::exchange(others_bytes_, others_bytes);
   if (next <= free) {
     looks_without_leaving_ = 0;
     return next;
   }
-  looks_without_leaving_ = leave ? 0 : std::min(looks_without_leaving_ + 1, patience);
+  if (looks_without_leaving_ == 0 || others_bytes < least_others_bytes_) {
+    least_others_bytes_    = others_bytes;
+    looks_without_leaving_ = 1;
+  } else {
+    looks_without_leaving_ = std::min(looks_without_leaving_ + 1, patience);
+  }
   return looks_without_leaving_ < patience ? free : next;
 }
 

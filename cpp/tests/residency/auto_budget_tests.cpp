@@ -134,6 +134,30 @@ TEST(SharedBudget, WaitsOnlyAWhileForOneThatDoesNotLeave)
   EXPECT_EQ(looks, 25);
 }
 
+TEST(SharedBudget, OneThatTakesABlockAndGivesItBackDoesNotLeave)
+{
+  for (int const every : {1, 2, 5, 20}) {  // looks
+    auto_budget rule{most, least};
+    int looks = 0;
+    for (std::size_t budget = 0; budget < most / 2 && looks < 1000; ++looks) {
+      auto const there = looks / every % 2 == 0 ? 6000U : 5999U;
+      std::array<budget_share, 1> const others{{{9000, there, 6000}}};
+      budget = rule.follow({6000, 0, 0, 0}, 9000, others);
+    }
+    EXPECT_EQ(looks, every + 25);  // it gave back once
+  }
+}
+
+TEST(SharedBudget, IsWaitedForAsLongAsItLeavesMoreAndMore)
+{
+  auto_budget rule{most, least};
+  for (int look = 0; look < 100; ++look) {
+    auto const there = static_cast<std::size_t>(6000 - look / 20 * 10 + look % 2);
+    std::array<budget_share, 1> const others{{{9000, there, 6000}}};
+    EXPECT_LT(rule.follow({6000, 0, 0, 0}, 9000, others), most / 2);
+  }
+}
+
 TEST(SharedBudget, WhatOthersWhoAgreeHoldIsNotHidden)
 {
   auto_budget rule{most, least};

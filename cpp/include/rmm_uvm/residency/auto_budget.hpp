@@ -80,7 +80,7 @@ class auto_budget {
   std::array<std::size_t, 32> lately_{};  // what was hidden at least, with others who agree
   std::size_t looks_{0};
   int looks_without_leaving_{0};
-  std::size_t others_bytes_{0};  // that they had at the last look
+  std::size_t least_others_bytes_{0};  // that they had at any of those looks
 };
 
 }  // namespace rmm_uvm
