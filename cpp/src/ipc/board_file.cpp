@@ -161,11 +161,10 @@ board_file::opened board_file::join(std::string const& directory)
   auto made = map(descriptor, path, PROT_READ | PROT_WRITE);
   if (made.file == nullptr) { return made; }
   auto& content = made.file->content();
-  if (renews) {  // magic first: until it is finished it is none
+  if (renews) {
     auto* const words = static_cast<board_word*>(made.file->memory_);
-    for (std::size_t word = 0; word < sizeof(board_layout) / sizeof(board_word); ++word) {
-      std::atomic_ref{words[word]}.store(0);
-    }
+    erase_board({words, sizeof(board_layout) / sizeof(board_word)},
+                [](board_word& word) { std::atomic_ref{word}.store(0); });
   }
   if (unfinished(content)) {
     std::atomic_ref{content.version}.store(board_layout::right_version);

@@ -8,8 +8,11 @@
 #include <rmm_uvm/residency/harvest_rule.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
+#include <span>
 
 namespace rmm_uvm::ipc {
 
@@ -88,6 +91,18 @@ void update(board_word& word, Change const& change) noexcept
   std::atomic_ref shared{word};
   auto before = shared.load();
   while (!shared.compare_exchange_weak(before, change(before))) {}
+}
+
+/**
+ * @brief Erases a board of an older version, word by word: its magic last, and its version before.
+ *
+ * Whoever is killed meanwhile leaves an older board still, which the next one begins anew, or one
+ * that is empty.
+ */
+template <typename Erase>
+void erase_board(std::span<board_word> words, Erase const& erase)
+{
+  std::for_each(words.rbegin(), words.rend(), erase);
 }
 
 [[nodiscard]] inline std::array<board_word, 2> words_of(device_uuid const& device) noexcept

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Files that are no board: refused with a reason, and not written to.
+#include "../../src/ipc/board_words.hpp"
 #include "../support/board_directory.hpp"
 #include "../support/other_process.hpp"
 
@@ -13,11 +14,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace rmm_uvm::ipc {
 namespace {
@@ -125,6 +128,35 @@ TEST_F(BoardFile, OlderVersionThatNobodyUsesIsBegunAnew)
   ASSERT_TRUE(view.readable.available) << view.readable.reason;
   EXPECT_EQ(view.entries.size(), 1U);  // nothing of what stood there
   EXPECT_NE(directory.join(), nullptr);
+}
+
+TEST_F(BoardFile, OlderVersionWhoseEraserWasKilledIsBegunAnewByTheNext)
+{
+  constexpr auto length = sizeof(board_layout) / sizeof(board_word);
+  for (auto const killed_at : {std::size_t{0},
+                               std::size_t{1},
+                               length / 2,
+                               length - 4,
+                               length - 3,
+                               length - 2,
+                               length - 1,
+                               length}) {
+    std::vector<board_word> words(length);
+    auto bytes = older_board();
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    std::size_t erased = 0;
+    erase_board(words, [&](board_word& word) {
+      if (erased++ < killed_at) { word = 0; }
+    });
+    bytes.resize(sizeof(board_layout));
+    std::memcpy(bytes.data(), words.data(), bytes.size());
+    write(directory.file(), bytes);
+    auto const opened = harvest_board::open(directory.path());
+    ASSERT_NE(opened.board, nullptr) << killed_at << ": " << opened.reason;
+    auto const view = harvest_board::look(directory.path());
+    EXPECT_TRUE(view.readable.available) << killed_at << ": " << view.readable.reason;
+    EXPECT_TRUE(view.entries.empty()) << killed_at;
+  }
 }
 
 TEST_F(BoardFile, OlderVersionInUseIsRefused)
