@@ -106,9 +106,9 @@ class ResidencyStatistics:
     waits : int
         Uses that waited for a call about the same block.
     waited_seconds : float
-        What requests waited for data to come or for room, all threads together, while the pool was
-        larger than the budget. What a stream waits for is not counted: that is where migrations go
-        by libcuda.
+        The time in which at least one request waited for data to come or for room, while the pool
+        was larger than the budget. What a stream waits for is not counted: that is where migrations
+        go by libcuda.
     waited_for_room_seconds : float
         Of that, until other live data had left.
     over_budget : int

@@ -40,7 +40,7 @@ class Lately(Protocol):
 
     @property
     def waited_seconds(self) -> float:
-        """What requests waited, all threads together."""
+        """The time in which at least one request waited."""
 
     @property
     def room_seconds(self) -> float:
@@ -129,10 +129,11 @@ def waiting(
         )
     for_room = lately.room_seconds > lately.waited_seconds / 2
     mostly = "for other live data to leave" if for_room else "for data to come"
-    together = ", its threads together," if lately.waited_seconds > lately.seconds else ""
+    # A wait is told when it ends, and may have begun before.
+    waited_seconds = min(lately.waited_seconds, lately.seconds)
     message = (
-        f"the program waited {lately.waited_seconds:.1f} s of the last {lately.seconds:.1f} s"
-        f"{together} because its data do not fit the budget of {format_bytes(counts.budget_bytes)} "
+        f"the program waited {waited_seconds:.1f} s of the last {lately.seconds:.1f} s "
+        f"because its data do not fit the budget of {format_bytes(counts.budget_bytes)} "
         f"(threshold {threshold:.0%}): {came}, and it waited mostly {mostly}"
     )
     return Trouble(message, ", or ".join([*_own_remedies(counts), "work on less data at a time"]))

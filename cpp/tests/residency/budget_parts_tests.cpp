@@ -11,6 +11,7 @@
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
 #include <rmm_uvm/residency/budget/use_learner.hpp>
+#include <rmm_uvm/residency/budget/waited_time.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -50,6 +52,32 @@ TEST(UseClock, TurnsBackByHalfOfItsRangeAndMovesMomentsWithIt)
   EXPECT_EQ(early, 1U);  // all that is longer ago is as long ago
   EXPECT_EQ(never, never_used);
   EXPECT_EQ(unknown, unknown_use);
+}
+
+TEST(WaitedTime, CountsOnceWhatRequestsWaitAtTheSameTime)
+{
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds while_{10};
+  waited_time waited;
+  auto const begun = steady_clock::now();
+  {
+    waited_time::scope const not_counted{waited, false};
+    std::optional<waited_time::scope> first, second;
+    first.emplace(waited, true);
+    second.emplace(waited, true);
+    EXPECT_EQ(waited.ns(), 0U);
+    std::this_thread::sleep_for(while_);
+    first.reset();  // what it waited is told by now
+    auto const of_first = std::chrono::nanoseconds{waited.ns()};
+    EXPECT_GE(of_first, while_);
+    std::this_thread::sleep_for(while_);
+    second.reset();
+    EXPECT_GE(std::chrono::nanoseconds{waited.ns()}, of_first + while_);
+    EXPECT_LE(std::chrono::nanoseconds{waited.ns()}, steady_clock::now() - begun);
+  }
+  auto const both = waited.ns();
+  std::this_thread::sleep_for(while_);  // nobody waits
+  EXPECT_EQ(waited.ns(), both);
 }
 
 TEST(WorkSignal, IsKeptUntilItIsTakenAndNotAtAllWhereNobodyHears)

@@ -5,6 +5,7 @@
 #include "../support/recording_driver.hpp"
 #include "../support/threads.hpp"
 
+#include <rmm_uvm/residency/budget/waited_time.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -31,6 +33,22 @@ using tests::slab_address;
 using tests::thread_count;
 
 constexpr int rounds = 2'000;
+
+TEST(ConcurrentWaiting, IsNoMoreThanTheTimeThatWentBy)
+{
+  waited_time waited;
+  auto const begun = std::chrono::steady_clock::now();
+  on_threads(thread_count, [&](std::size_t index) {
+    for (int round = 0; round < rounds; ++round) {
+      waited_time::scope const scope{waited, (index + static_cast<std::size_t>(round)) % 8 != 0};
+    }
+    waited_time::scope const scope{waited, true};
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  });
+  std::chrono::nanoseconds const told{waited.ns()};
+  EXPECT_GE(told, std::chrono::milliseconds{50});
+  EXPECT_LE(told, std::chrono::steady_clock::now() - begun);
+}
 
 TEST(ConcurrentSignal, EveryCallIsTaken)
 {

@@ -184,7 +184,7 @@ class BudgetLook(NamedTuple):
     seconds : float
         When, since the monitor began.
     waited_seconds, room_seconds : float
-        What requests had waited, and of that until others had left.
+        For how long at least one request had waited, and of that until others had left.
     came_bytes, left_bytes : int
         Brought in for a use, or ahead of it; and moved away with a copy.
     """

@@ -91,8 +91,8 @@ class Thresholds:
         Bytes that this package brought to the device, over all that came while it evicted. 0.5:
         most of what pushes pages out is ours.
     waiting_fraction : float or None
-        Time that requests waited to keep a budget, over the window. 0.25: the program takes a third
-        longer than it would if all fitted.
+        Time in which requests waited to keep a budget, over the window. 0.25: the program takes a
+        third longer than it would if all fitted.
     waiting_rearm_fraction : float
         Half of it.
     waiting_window_seconds : float

@@ -57,7 +57,7 @@ _BUDGET_TOTALS = {
     "held_back": "Times that blocks left to the host because the neighbours were busy",
     "reclaims": "Times that other processes held what was needed here",
     "reclaim_wait_seconds": "What was waited until they had left it",
-    "waited_seconds": "What requests waited for data or for room, all threads together",
+    "waited_seconds": "Time in which at least one request waited for data or for room",
 }
 _BUDGET_LEVELS = {
     "budget_bytes": "Device memory that managed memory may take",

@@ -59,7 +59,7 @@ struct residency_statistics {
   std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
   std::uint64_t too_large{0};        ///< requests larger than the budget
   std::size_t too_large_bytes{0};    ///< the largest of those, in whole blocks
-  std::uint64_t waited_ns{0};        ///< that requests waited for what they use, all together
+  std::uint64_t waited_ns{0};        ///< in which a request, or several, waited for what they use
   std::uint64_t waited_for_room_ns{0};  ///< of that, until others had left
   std::uint64_t host_read_bytes{0};     ///< of those, read on the host through mappings
   std::uint64_t unfenced_frees{0};      ///< frees without a fence; their blocks are never dropped

@@ -104,7 +104,8 @@ def test_another_pool_begins_anew() -> None:
     ("levels", "growth", "words"),
     [
         ({}, {"waited_for_room_seconds": 0.2}, "and it waited mostly for other live data to leave"),
-        ({}, {"waited_seconds": 2.0}, "s, its threads together, because its data do not fit"),
+        # A long wait is told when it ends, and began before the window.
+        ({}, {"waited_seconds": 2.0}, "the program waited 1.0 s of the last 1.0 s because"),
         ({"policy": "lru"}, {}, 'or let the order of uses be learnt (eviction="repeat"), or work'),
         ({"foresees": False}, {}, 'or try eviction="lru", or work on less data at a time'),
         (

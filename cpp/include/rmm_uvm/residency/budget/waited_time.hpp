@@ -8,7 +8,11 @@
 
 namespace rmm_uvm {
 
-/** @brief How long requests waited, of all threads together. Takes no lock. */
+/**
+ * @brief How long at least one request waited: never more than the time that went by.
+ *
+ * Takes no lock. It is told when a request has waited: what the others still wait comes later.
+ */
 class waited_time {
  public:
   /** @brief Counts the time from here to the end of a scope. */
@@ -17,11 +21,11 @@ class waited_time {
     /** @param counted false: none of it */
     scope(waited_time& all, bool counted) noexcept : all_{counted ? &all : nullptr}
     {
-      if (all_ != nullptr) { begun_ = clock::now(); }
+      if (all_ != nullptr) { all_->begin(); }
     }
     ~scope()
     {
-      if (all_ != nullptr) { all_->add(clock::now() - begun_); }
+      if (all_ != nullptr) { all_->end(); }
     }
     scope(scope const&)            = delete;
     scope& operator=(scope const&) = delete;
@@ -29,20 +33,39 @@ class waited_time {
     scope& operator=(scope&&)      = delete;
 
    private:
-    using clock = std::chrono::steady_clock;
-
     waited_time* all_;
-    clock::time_point begun_;
   };
 
   [[nodiscard]] std::uint64_t ns() const noexcept { return ns_.load(std::memory_order_relaxed); }
 
  private:
-  void add(std::chrono::nanoseconds more) noexcept
+  // Who waits and since when change as one: the number at the top, and a time in ns below, as far
+  // as it fits. No wait takes 78 hours.
+  static constexpr std::uint64_t one   = std::uint64_t{1} << 48U;
+  static constexpr std::uint64_t times = one - 1;
+
+  [[nodiscard]] static std::uint64_t now() noexcept
   {
-    ns_.fetch_add(static_cast<std::uint64_t>(more.count()), std::memory_order_relaxed);
+    auto const since = std::chrono::steady_clock::now().time_since_epoch();
+    auto const ns    = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+    return static_cast<std::uint64_t>(ns) & times;
+  }
+  void begin() noexcept
+  {
+    auto before = waiting_.load();
+    while (!waiting_.compare_exchange_weak(before, before < one ? one | now() : before + one)) {}
+  }
+  void end() noexcept
+  {
+    auto before = waiting_.load();
+    auto until  = now();  // after what it is compared with
+    while (!waiting_.compare_exchange_weak(before, ((before & ~times) - one) | until)) {
+      until = now();
+    }
+    ns_.fetch_add((until - before) & times, std::memory_order_relaxed);
   }
 
+  std::atomic<std::uint64_t> waiting_{0};
   std::atomic<std::uint64_t> ns_{0};
 };
 
