@@ -350,6 +350,22 @@ TEST_F(BudgetSharing, OneThatDoesNothingMakesRoomAndHasItsShareAgainWhenItGoesOn
   EXPECT_LE(ticks, 10);
 }
 
+TEST_F(BudgetSharing, OneWhoseBudgetDoesNotLookKeepsItsShareWhileItDoesNothing)
+{
+  first  = start(1);
+  second = start(2);
+  first->allocate(large);
+  second->allocate(large);
+  run(100);
+  auto const share = second->budget();
+  for (int tick = 0; tick < 3000; ++tick) {  // a minute of ticks
+    first->step();
+  }
+  EXPECT_LE(first->budget(), shared_blocks - share);
+  second->step();  // its request counts as work before it looks
+  EXPECT_EQ(second->budget(), share);
+}
+
 TEST_F(BudgetSharing, ABudgetThatEndsIsNotReckonedWith)
 {
   first  = start(1);
