@@ -223,6 +223,7 @@ def plan_sizes(
         _host_bytes(host, sharers, host_sharers),
         room_bytes,
         drops=oversubscribable and discards and request.drops,
+        spare=request.budget_bytes is not None or 2 * _and_a_tenth(maximum_bytes) <= free_bytes,
     )
     initial_bytes, initial_reason = _initial(
         request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
@@ -242,21 +243,27 @@ def plan_sizes(
 
 
 def _addresses(
-    maximum_bytes: int, host_bytes: int, room_bytes: int | None, *, drops: bool
+    maximum_bytes: int, host_bytes: int, room_bytes: int | None, *, drops: bool, spare: bool
 ) -> tuple[int, int]:
     """Return how many bytes of addresses the pool may take, and of populated blocks.
 
     What was on the host once keeps its host page while its slab lives, also when it is discarded,
     and any budget may shrink: so the host must be able to back every address. Of what the process'
-    cap leaves beside the maximum, others keep half.
+    cap leaves beside the maximum, others keep half. Live blocks hold some dead bytes, too: a tenth
+    more of them may be populated where there is room to `spare`. Without a budget that is far from
+    all of the device, where what was to fit must not be evicted for it.
     """
     if not drops:  # blocks that were used once would count for ever
         return maximum_bytes, maximum_bytes
     most_bytes = min(_MOST_ADDRESSES * maximum_bytes, host_bytes)
     if room_bytes is not None:
         most_bytes = min(most_bytes, maximum_bytes + max(0, room_bytes - maximum_bytes) // 2)
-    populated_bytes = maximum_bytes * 11 // 10  # live blocks hold some dead bytes, too
+    populated_bytes = _and_a_tenth(maximum_bytes) if spare else maximum_bytes
     return max(_aligned(most_bytes), maximum_bytes), populated_bytes
+
+
+def _and_a_tenth(nbytes: int) -> int:
+    return nbytes * 11 // 10
 
 
 def _host_bytes(host: HostMemory | None, sharers: int, host_sharers: int) -> int:

@@ -200,7 +200,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "maximum_pool_size",
             Size(),
             "Where MemoryError begins.",
-            "It counts what is live, in blocks of 2 MiB that may take a tenth more: "
+            "It counts what is live, in blocks of 2 MiB that may take up to a tenth more: "
             "[decisions/0034](decisions/0034-what-the-maximum-counts.md). "
             "Why: [decisions/0002](decisions/0002-maximum-size.md). Up to device plus host can be "
             "asked for, with a warning. Several `devices` share the host and the cap evenly.",

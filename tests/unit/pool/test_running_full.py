@@ -118,7 +118,7 @@ def test_pool_serves_all_that_fits_and_is_full_at_its_first_refusal(
     least: int, most: int, budget: str | None, streams: int
 ) -> None:
     maximum = 512 * MIB
-    mr = limited(simulated_device("1GiB"), budget, maximum)
+    mr = limited(simulated_device("2GiB"), budget, maximum)
     program = Program(mr, streams, streams)
     for _ in range(600):  # a MemoryError here would be one too early
         program.asked_bytes = program.random.randint(least, most)
@@ -186,6 +186,20 @@ def test_pool_goes_on_within_its_addresses_where_nothing_can_be_dropped(why: str
             rmm.DeviceBuffer(size=6 * MIB, mr=mr)
         kept.clear()
     assert rmm.DeviceBuffer(size=60 * MIB, mr=mr).size == 60 * MIB
+
+
+def test_pool_without_a_budget_on_a_device_of_its_size_keeps_its_blocks_there() -> None:
+    """The kernel driver evicts nothing of what is to fit, though more addresses were used."""
+    device = simulated_device("512MiB")
+    mr = limited(device, None, 512 * MIB)
+    program = Program(mr, 1)
+    for _ in range(300):
+        program.asked_bytes = program.random.randint(MIB, 68 * MIB)
+        while program.live_bytes + program.asked_bytes > 0.9 * 512 * MIB:
+            program.free_one()
+        program.allocate()
+    assert mr.managed_mr.slab_bytes > 512 * MIB
+    assert device.statistics()["evicted_bytes"] == 0
 
 
 def test_refused_request_takes_nothing_of_the_pool_for_good() -> None:

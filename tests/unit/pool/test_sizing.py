@@ -232,6 +232,12 @@ def test_addresses_are_four_times_the_maximum_where_the_host_can_back_them() -> 
     assert plan(PoolRequest(maximum="4GiB")).populated_bytes == int(4.4 * GIB)
 
 
+def test_no_more_than_the_maximum_is_populated_where_it_could_be_evicted_for_that() -> None:
+    assert plan(PoolRequest(maximum="8GiB")).populated_bytes == 8 * GIB
+    budget = PoolRequest(maximum="8GiB", budget_bytes=2 * GIB)
+    assert plan(budget).populated_bytes == 8 * GIB * 11 // 10
+
+
 def test_addresses_are_what_the_host_can_back() -> None:
     # What was on the host once keeps its host page, whatever is discarded; and budgets shrink.
     assert addresses("20GiB") == 36 * GIB
