@@ -84,6 +84,37 @@ def test_document_has_the_figures_of_the_loop(name: str, column: int) -> None:
         assert f"{held * 100:.1f} % on average by page faults" in readme
 
 
+def test_first_table_of_the_readme_has_the_figures_of_the_loop() -> None:
+    loop, others = committed("past_the_edge_cudf"), committed("past_the_edge_cudf_alternatives")
+    seconds = {
+        one["side"]: f"{one['seconds']:.2f}"
+        for told in (others, loop)  # what both have is the loop's
+        for one in told["sides"]
+        if "seconds" in one
+    }
+    readme = (RESULTS.parents[1] / "README.md").read_text()
+    rows = {
+        "all in device memory, which is more than the budget": "resident",
+        "**rmm-uvm, with that one line**": "default",
+        "by hand, with pinned memory: the next frame copied in meanwhile / each before its use": (
+            "by-hand-buffered by-hand"
+        ),
+        "managed memory by page faults": "fault-driven",
+        "one run each: pinned memory read in place / cudf-polars streaming / Dask-CUDA spilling": (
+            "pinned-behind polars-streaming dask-spilling"
+        ),
+    }
+    for words, sides in rows.items():
+        figures = " / ".join(seconds[side] for side in sides.split())
+        figures = f"**{figures}**" if sides == "default" else figures
+        assert f"| {words} | {figures} |" in readme
+    assert "| cuDF's spilling | MemoryError |" in readme
+    failed = {run["failed"] for run in others["runs"] if run["side"] == "cudf-spilling"}
+    assert all(why.startswith("MemoryError") for why in failed)
+    assert failed
+    assert loop["environment"]["commit"].startswith("a89f6875")
+
+
 def test_loop_comes_ahead_of_its_use() -> None:
     for name in ("past_the_edge_cudf", "past_the_edge_cudf_three_budgets"):
         [default] = [one for one in committed(name)["sides"] if one["side"] == "default"]

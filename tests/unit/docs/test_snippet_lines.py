@@ -21,7 +21,7 @@ from ...support.snippets import DOCUMENTS, SNIPPETS
 
 # What is no command, by document: a diagram, a formula, or what something prints.
 PRINTED: Mapping[str, str] = {
-    "README.md": r"\w+Warning: |(memory|cuda-pool|managed|stops:) +",
+    "README.md": r"\w+Warning: ",
     "architecture.md": r".*",
     "metrics.md": r"\(\d+, \d\)",
     "planner.md": r"\* +\d|\.\.\.$|The step that helps most|predicted\(card\) = ",
