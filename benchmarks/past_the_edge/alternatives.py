@@ -57,12 +57,13 @@ def computed_part(results: Mapping[str, Any]) -> str:
     loops = [results[name] for name in LOOP]
     factors = [_side(each, "default")["factor"] for each in loops]
     rows = [
-        f"{words} | " + " | ".join(_of_loop(each, side) for each in loops)
+        f"{words} | "
+        + " | ".join(f"{_of_loop(each, side)} | {_beyond(each, side)}" for each in loops)
         for side, words in WAYS.items()
         if any(_side(each, side) for each in loops)
     ]
     others = [
-        f"{WAYS[side]} | {_of_others(results[OTHERS], side)}"
+        f"{WAYS[side]} | {_of_others(results[OTHERS], side)} | {_beyond(results[OTHERS], side)}"
         for side in WAYS
         if side == "resident" or not any(_side(each, side) for each in loops)
     ]
@@ -71,17 +72,21 @@ def computed_part(results: Mapping[str, Any]) -> str:
         [
             f"Seconds a round, and how often as long as all in device memory ({_of(loops[0])}):",
             "",
-            *_table(f"way | {factors[0]:.2f} budgets | {factors[1]:.2f} budgets", rows),
+            *_table(
+                f"way | {factors[0]:.2f} budgets | beyond the budget "
+                f"| {factors[1]:.2f} budgets | beyond the budget",
+                rows,
+            ),
             "",
             f"The others at the first of the two, {_runs(results[OTHERS])} "
             f"({_of(results[OTHERS])}):",
             "",
-            *_table("way | seconds a round", others),
+            *_table("way | seconds a round | beyond the budget", others),
             "",
             f"The 22 queries of PDS-H at {_side(queries, 'default')['factor']:.2f} budgets, "
             f"seconds for all of them ({_of(queries)}):",
             "",
-            *_table("way | seconds | ours / it", _of_queries(queries)),
+            *_table("way | seconds | beyond the budget | ours / it", _of_queries(queries)),
         ]
     )
 
@@ -128,8 +133,32 @@ def _of_queries(result: Mapping[str, Any]) -> list[str]:
         ratio = next((each for each in result["ratios"] if each["over"] == name), None)
         of = "" if ratio is None else _ratio(ratio)
         words = "**rmm-uvm**, cudf.pandas, no hints" if name == "default" else WAYS[name]
-        rows.append(f"{words} | {_side(result, name)['seconds']:.2f} | {of}")
+        seconds, beyond = _side(result, name)["seconds"], _beyond(result, name)
+        rows.append(f"{words} | {seconds:.2f} | {beyond} | {of}")
     return rows
+
+
+def _beyond(result: Mapping[str, Any], side: str) -> str:
+    """Return what lay beyond the budget, of it; of page faults the average counts."""
+    row, budget_bytes = _side(result, side), result["settings"]["budget_bytes"]
+    if side == "resident" or "seconds" not in row:
+        return ""
+    if side in ("by-hand", "by-hand-buffered"):
+        return "nothing: its pool has that size"
+    told = [judge for judge in row.get("beyond", {}).values() if isinstance(judge, dict)]
+    if not told or any(judge["most_bytes"] is None for judge in told):
+        return "not looked at; RMM refuses more"
+    parts = {
+        which: max(judge.get(f"{which}_bytes") or 0 for judge in told) / budget_bytes
+        for which in ("average", "most")
+    }
+    if row["counts"] == "average":
+        return f"{_percent(parts['average'])} on average, {_percent(parts['most'])} at most"
+    return f"{_percent(parts['most'])} at most"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"
 
 
 def _ratio(ratio: Mapping[str, Any]) -> str:

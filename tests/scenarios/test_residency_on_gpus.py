@@ -96,13 +96,15 @@ def test_first_table_of_the_readme_has_the_figures_of_the_loop() -> None:
     rows = {
         "all in device memory, which is more than the budget": "resident",
         "**rmm-uvm, with that one line**": "default",
-        "by hand, with pinned memory: the next frame copied in meanwhile / each before its use": (
-            "by-hand-buffered by-hand"
-        ),
+        (
+            "by hand, with pinned memory and a pool of that size: the next frame copied in "
+            "meanwhile / each before its use"
+        ): "by-hand-buffered by-hand",
         "managed memory by page faults": "fault-driven",
-        "one run each: pinned memory read in place / cudf-polars streaming / Dask-CUDA spilling": (
-            "pinned-behind polars-streaming dask-spilling"
-        ),
+        (
+            "one run each, under a limit of RMM: pinned memory read in place / "
+            "cudf-polars streaming / Dask-CUDA spilling"
+        ): "pinned-behind polars-streaming dask-spilling",
     }
     for words, sides in rows.items():
         figures = " / ".join(seconds[side] for side in sides.split())
