@@ -170,6 +170,15 @@ class BudgetSharing : public testing::Test {
     return device->view().statistics().evicted_bytes;
   }
 
+  /** @brief Two programs that allocate so many blocks. */
+  void start_both(std::size_t of_first, std::size_t of_second)
+  {
+    first  = start(1);
+    second = start(2);
+    first->allocate(of_first);
+    second->allocate(of_second);
+  }
+
   tests::board_directory const directory;
   bool agree{true};
   std::shared_ptr<sim::simulated_device> device;
@@ -186,10 +195,7 @@ constexpr std::size_t step   = shared_blocks / 64 + 1;  // a budget does not gro
 
 TEST_F(BudgetSharing, TwoEqualProgramsHaveAHalfEachAndDoNotOscillate)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  start_both(large, large);
   run(40);
   auto const evicted = evicted_by_driver();
   EXPECT_LT(run(400), little);
@@ -201,10 +207,7 @@ TEST_F(BudgetSharing, TwoEqualProgramsHaveAHalfEachAndDoNotOscillate)
 
 TEST_F(BudgetSharing, WhatProgramsNeedNowAndThenDoesNotHaveBudgetsGoUpAndDown)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large / 2);
+  start_both(large, large / 2);
   std::size_t largest = 0;
   for (int tick = 0; tick < 300; ++tick) {
     if (tick % 7 == 0) { first->use_temporary(20); }
@@ -219,11 +222,8 @@ TEST_F(BudgetSharing, WhatProgramsNeedNowAndThenDoesNotHaveBudgetsGoUpAndDown)
 
 TEST_F(BudgetSharing, TwinThatDoesNotAgreeHasTheDriverEvict)
 {
-  agree  = false;
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  agree = false;
+  start_both(large, large);
   run(40);
   auto const evicted = evicted_by_driver();
   run(400);
@@ -277,10 +277,7 @@ TEST_F(BudgetSharing, TwinWithoutABoardKeepsTheFirstOneFull)
 
 TEST_F(BudgetSharing, OneGrowsBackWhenTheOtherEnds)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  start_both(large, large);
   run(100);
   second.reset();
   run(40);
@@ -332,10 +329,7 @@ TEST_F(BudgetSharing, SmallOneHasWhatItWantsAndTheLargeOneTheRest)
 
 TEST_F(BudgetSharing, OneThatDoesNothingMakesRoomAndHasItsShareAgainWhenItGoesOn)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  start_both(large, large);
   run(100);
   for (int tick = 0; tick < 3000; ++tick) {  // a minute of ticks
     first->step();
@@ -352,10 +346,7 @@ TEST_F(BudgetSharing, OneThatDoesNothingMakesRoomAndHasItsShareAgainWhenItGoesOn
 
 TEST_F(BudgetSharing, OneWhoseBudgetDoesNotLookKeepsItsShareWhileItDoesNothing)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  start_both(large, large);
   run(100);
   auto const share = second->budget();
   for (int tick = 0; tick < 3000; ++tick) {  // a minute of ticks
@@ -368,10 +359,7 @@ TEST_F(BudgetSharing, OneWhoseBudgetDoesNotLookKeepsItsShareWhileItDoesNothing)
 
 TEST_F(BudgetSharing, ABudgetThatEndsIsNotReckonedWith)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(small);
+  start_both(large, small);
   run(40);
   EXPECT_EQ(first->statistics().sharers, 1U);
   second->residency().end_budget();
@@ -381,10 +369,7 @@ TEST_F(BudgetSharing, ABudgetThatEndsIsNotReckonedWith)
 
 TEST_F(BudgetSharing, WhatCudaMallocTakesComesOffBoth)
 {
-  first  = start(1);
-  second = start(2);
-  first->allocate(large);
-  second->allocate(large);
+  start_both(large, large);
   run(40);
   std::uintptr_t taken = 0;
   ASSERT_TRUE(device->program().allocate_device(blocks(50), taken).ok());
