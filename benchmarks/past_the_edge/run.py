@@ -91,7 +91,7 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
         with warming_torch_up(side, driver, data_bytes):
             _run_once(kind(data_bytes, 1))
     elif side.instead != "dask":  # its worker is another process each time
-        warm_up = make if side.instead in ("streaming",) else kind
+        warm_up = make if side.instead == "streaming" else kind
         _run_once(warm_up(min(WARM_UP_BYTES, data_bytes // pieces), 1))
     _forget_cached()
     free_bytes = driver.memory()[0]

@@ -81,7 +81,8 @@ def measure(
     row["beside_bytes"] = beside_bytes
     if plan.stop is not None:
         return row
-    among = (plan.budget_bytes, beside_bytes or 0)
+    # Where memory is not managed, a look at what is free has seen it already.
+    among = (plan.budget_bytes, (beside_bytes or 0) if memory.managed else 0)
     row["page_tables"] = beyond(sampler.samples, counted_since, end, *among)
     row["learning_most_bytes"] = beyond(sampler.samples, 0.0, counted_since, *among)["most_bytes"]
     return row

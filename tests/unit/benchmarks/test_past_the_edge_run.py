@@ -487,6 +487,34 @@ def test_device_memory_that_is_not_managed_is_what_is_taken_of_what_was_free() -
     assert of_side.sample().held_bytes == 0
 
 
+class HeldOfTheDevice(Held):
+    """The same of memory that is not managed, and always there."""
+
+    def make(self) -> None:
+        self._address = self._memory.mr.allocate(self._bytes)
+
+    def operation(self, number: int) -> int:
+        self._memory.driver.compute(0.001)
+        return number
+
+
+@pytest.mark.parametrize(("managed", "beyond_bytes"), [(False, 6 * MIB), (True, 11 * MIB)])
+def test_what_is_beside_counts_once(managed: bool, beyond_bytes: int) -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    free_bytes = None if managed else device.memory()[0]
+    mr: Any = rmm_uvm.managed_pool(driver=device, maximum_pool_size="128MiB")
+    if not managed:
+        mr = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    of_side = memory.SimulatedMemory(device, mr, managed=managed, free_before_bytes=free_bytes)
+    program = (Held if managed else HeldOfTheDevice)(of_side, 70 * MIB)
+    plan = measuring.Plan(BUDGET, rounds=5, sample_seconds=0)
+    row = measuring.measure(program, of_side, plan, lambda: (5 * MIB, ""))
+    program.drop()
+
+    assert row["beside_bytes"] == 5 * MIB
+    assert row["page_tables"]["most_bytes"] == beyond_bytes
+
+
 def test_pinned_memory_is_handed_out_behind_the_devices() -> None:
     device, host = (rmm_uvm.simulated_device("64MiB") for _ in range(2))
     upstreams = [rmm_uvm.mr.SimulatedCudaMemoryResource(each) for each in (device, host)]
