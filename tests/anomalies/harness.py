@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,6 +21,7 @@ from typing import Any
 
 from rmm_uvm.errors import UvmError
 
+from ..named_threads import PATIENCE_SECONDS
 from .use import Used
 from .world import State, World, device_with
 
@@ -218,8 +220,12 @@ def tried(
         known = was_met()
         met = error is not None if known is None else known
         if error is None:
-            told = f"{operation.reasons(world, subject, result) or ''}"
-            told += "".join(str(warning.message) for warning in warned)
+            told = _told(operation, world, subject, result, warned)
+            until = time.monotonic() + PATIENCE_SECONDS
+            # A call of a thread beside may have failed this moment: it tells when it has the lock.
+            while met and not told and not quiet and time.monotonic() < until:
+                time.sleep(0.001)
+                told = _told(operation, world, subject, result, warned)
             found = world.state(after.threads)
             otherwise = _differences(after, found, after, ())
             if (shown := operation.shows(world, subject, result)) != course.shown:
@@ -264,6 +270,18 @@ def tried(
         if differ := _differences(empty, world.state(empty.threads), empty, ()):
             wrong.append(f"left: {differ}")
     return Outcome(met, error, told, wrong)
+
+
+def _told(
+    operation: Operation,
+    world: World,
+    subject: Any,
+    result: Any,
+    warned: list[warnings.WarningMessage],
+) -> str:
+    """Return what was said of what failed, where an operation was done all the same."""
+    reasons = f"{operation.reasons(world, subject, result) or ''}"
+    return reasons + "".join(str(warning.message) for warning in warned)
 
 
 def _clear(error: BaseException | None) -> None:
