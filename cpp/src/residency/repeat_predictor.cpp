@@ -119,36 +119,35 @@ void repeat_predictor::forget(std::uintptr_t owner)
   last_use_.erase(found);
 }
 
-std::optional<memory_range> repeat_predictor::range_now(std::size_t position,
-                                                        std::size_t period) const
-{
-  auto const& then = history_[position];
-  if (then.event.kind == use_kind::allocate || then.before == none) { return std::nullopt; }
-  // An earlier use of the same allocation has its counterpart in this iteration.
-  auto earlier = then.before;
-  while (earlier != none && earlier + period >= history_.size()) {
-    if (history_[earlier].event.kind == use_kind::allocate) { return std::nullopt; }  // to come
-    earlier = history_[earlier].before;
-  }
-  if (earlier == none) { return std::nullopt; }
-  auto const& now = history_[earlier + period];
-  if (now.freed) { return std::nullopt; }
-  return memory_range{now.event.owner + (then.event.range.address - then.event.owner),
-                      then.event.range.bytes};
-}
-
 std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
 {
   std::vector<expected_use> found;
   if (cursor_ == none) { return found; }
-  auto const period    = history_.size() - 1 - cursor_;
+  auto const period = history_.size() - 1 - cursor_;
+  // Of each use that was looked at: the allocation's last use up to the cursor. That one has its
+  // counterpart in this iteration, which tells where the allocation is now.
+  std::vector<std::size_t> earlier;
   std::size_t together = 0;
   // Once around: after the end of what is known, the iteration begins again.
   for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
-    if (auto const range = range_now(cursor_ + ahead, period)) {
-      found.push_back({*range, static_cast<use_tick>(ahead)});
-      together += range->bytes;
+    auto const& then = history_[cursor_ + ahead];
+    auto last        = then.before;
+    bool again       = false;  // the same bytes as at the use before
+    if (then.event.kind == use_kind::allocate) {
+      last = none;  // to come
+    } else if (last != none && last > cursor_) {
+      again = history_[last].event.range == then.event.range;
+      last  = earlier[last - cursor_ - 1];
     }
+    earlier.push_back(last);
+    if (last == none) { continue; }
+    auto const& now = history_[last + period];
+    if (now.freed) { continue; }
+    together += then.event.range.bytes;
+    if (again) { continue; }
+    auto const offset = then.event.range.address - then.event.owner;
+    found.push_back(
+      {{now.event.owner + offset, then.event.range.bytes}, static_cast<use_tick>(ahead)});
   }
   return found;
 }

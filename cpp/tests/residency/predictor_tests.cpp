@@ -285,11 +285,34 @@ TEST(RepeatPredictor, UpcomingIsWhatComesWithoutWhatIsNotMadeYet)
   for (auto const& each : predictor.upcoming(blocks(1000))) {
     ranges.push_back(each.range);
   }
-  ASSERT_GE(ranges.size(), 4U);
+  ASSERT_GE(ranges.size(), 3U);
   EXPECT_EQ(ranges[0], at(4, 4));
   EXPECT_EQ(ranges[1], at(8, 4));
   EXPECT_EQ(ranges[2], at(12, 4));
-  EXPECT_EQ(ranges[3], at(4, 4));  // the two uses of what is still to be allocated are left out
+  // The two uses of what is still to be allocated are left out, and the second one of the first.
+  EXPECT_TRUE(ranges.size() == 3 || ranges[3] == at(0, 4));
+}
+
+TEST(RepeatPredictor, WhatIsUsedManyTimesInAnIterationComesOnceInOrder)
+{
+  repeat_predictor predictor;
+  static_cast<void>(predictor.observe(allocation(20)));
+  static_cast<void>(predictor.observe(allocation(0, 8)));
+  for (int round = 0; round < 3; ++round) {
+    static_cast<void>(predictor.observe(use(0, 8)));
+    for (int time = 0; time < 1000; ++time) {
+      static_cast<void>(predictor.observe(use(20)));
+    }
+  }
+  static_cast<void>(predictor.observe(use(0, 8)));
+  std::vector<std::pair<memory_range, use_tick>> expected;
+  for (auto const& each : predictor.upcoming(blocks(100000))) {
+    expected.emplace_back(each.range, each.ahead);
+  }
+  using found = std::vector<std::pair<memory_range, use_tick>>;
+  EXPECT_EQ(expected, (found{{at(20), 1}, {at(0, 8), 1001}}));
+  // What is used counts each time: to look no further than that is enough.
+  EXPECT_EQ(predictor.upcoming(blocks(1000)).size(), 1U);
 }
 
 TEST(RepeatPredictor, UpcomingEndsWhereEnoughBytesAreTogether)

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -50,8 +49,6 @@ class repeat_predictor final : public use_predictor {
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
-  [[nodiscard]] std::optional<memory_range> range_now(std::size_t position,
-                                                      std::size_t period) const;
   void drop_oldest();
   void drop_unused_places();
   void note_next(std::size_t position, std::size_t next) noexcept;

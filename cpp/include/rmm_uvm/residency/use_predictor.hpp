@@ -84,7 +84,11 @@ class use_predictor {
   /** @brief Learns that an allocation is gone. */
   virtual void forget(std::uintptr_t owner) = 0;
 
-  /** @brief Uses of existing memory that are expected next, soonest first, until `bytes`. */
+  /**
+   * @brief Uses of existing memory that are expected next, soonest first, until `bytes`.
+   *
+   * The same bytes may be left out where they are used again.
+   */
   [[nodiscard]] virtual std::vector<expected_use> upcoming(std::size_t bytes) const = 0;
 
   /** @brief What the live bytes are going to rise by; by default nothing is known. */
