@@ -14,6 +14,7 @@ from rmm_uvm.residency.streams import stream_handle
 __all__ = ["ColumnUses"]
 
 _Look = Callable[[Any, list[Use]], None]
+_Place = Callable[[Any], tuple[int, int, int]]  # address, bytes, and the allocation's first byte
 _REMEMBERED = 4096  # objects made of columns, before those whose columns have gone are forgotten
 
 
@@ -38,7 +39,7 @@ class ColumnUses:
         kinds = plc.types.TypeId
         self._shares_rows = {kinds.STRUCT}
         self._begins_with_rows = {kinds.STRING: 1, kinds.LIST: 1, kinds.DICTIONARY32: 0}
-        self._layouts: dict[Any, tuple[int, Any]] = {}  # width and kind, by data type
+        self._layouts: dict[Any, tuple[int, Any]] = {}  # width; kind, if it may have children
         self._made_of: dict[int, tuple[weakref.ref[Any], ...]] = {}  # columns, by an object's id
         self._looks: dict[type, _Look | None] = {
             plc.Column: self._column,
@@ -46,7 +47,7 @@ class ColumnUses:
             list: self._each,
             tuple: self._each,
         }
-        self._spills: dict[type, bool] = {}  # whether a type of buffers is one that cuDF may spill
+        self._places: dict[type, _Place] = {}  # how a type of buffers tells where it is
         self._streams: set[type] = set()  # that were among arguments
         for kind in (int, float, str, bytes, bool, type(None)):
             self._looks[kind] = None
@@ -132,7 +133,7 @@ class ColumnUses:
 
     def _table(self, table: Any, uses: list[Use]) -> None:
         for column in table.columns():
-            self._column(column, uses)
+            self._rows(column, column.offset(), column.size(), uses)
 
     def _column(self, column: Any, uses: list[Use]) -> None:
         self._rows(column, column.offset(), column.size(), uses)
@@ -149,6 +150,10 @@ class ColumnUses:
         mask = column.null_mask()
         if mask is not None:
             self._buffer(mask, first // 8, (first % 8 + count + 7) // 8, uses)
+        if kind is not None:
+            self._children(column, kind, first, count, uses)
+
+    def _children(self, column: Any, kind: Any, first: int, count: int, uses: list[Use]) -> None:
         children = column.children()
         if not children:
             return
@@ -164,8 +169,11 @@ class ColumnUses:
             self._column(child, uses)
 
     def _layout(self, data_type: Any) -> tuple[int, Any]:
-        width = self._size_of(data_type) if self._is_fixed_width(data_type) else 0
-        layout = self._layouts[data_type] = width, data_type.id()
+        if self._is_fixed_width(data_type):
+            layout = self._size_of(data_type), None
+        else:
+            layout = 0, data_type.id()
+        self._layouts[data_type] = layout
         return layout
 
     def _whole_buffer(self, buffer: Any, uses: list[Use]) -> None:
@@ -173,23 +181,44 @@ class ColumnUses:
 
     def _buffer(self, buffer: Any, first_byte: int, nbytes: int | None, uses: list[Use]) -> None:
         """Add a part of a buffer; None: all from `first_byte` on."""
-        kind = type(buffer)
-        spills = self._spills.get(kind)
-        if spills is None:
-            spills = self._spills[kind] = hasattr(kind, "memory_info")
-        if spills:  # cuDF may spill it: its ptr would bring it back
-            owner, size, where = buffer.memory_info()
-            if where != "gpu":
-                return
-            address = owner
-        elif (offset := getattr(buffer, "_offset", None)) is not None:
-            # One of cuDF's; not its own ptr: for one that is written, that copies what is shared.
-            owner, size = buffer.owner.ptr, buffer.size
-            address = owner + offset
-        else:
-            owner = address = buffer.ptr
-            size = buffer.size
+        try:
+            place = self._places[type(buffer)]
+        except KeyError:
+            place = self._places[type(buffer)] = _place_of(buffer)
+        address, size, owner = place(buffer)
         rest = size - first_byte
         used = rest if nbytes is None or nbytes > rest else nbytes
         if used > 0:
             uses.append((address + first_byte, used, owner))
+
+
+def _place_of(buffer: Any) -> _Place:
+    """Return what tells where buffers of a type are."""
+    if hasattr(type(buffer), "memory_info"):
+        return _of_spillable
+    if not hasattr(buffer, "_offset"):
+        return _of_its_own
+    fields = hasattr(buffer, "_owner") and hasattr(buffer, "_size")
+    return _of_cudf if fields and hasattr(buffer._owner, "_ptr") else _of_cudf_by_properties
+
+
+def _of_spillable(buffer: Any) -> tuple[int, int, int]:
+    """Of one that cuDF may spill: its ptr would bring it back."""
+    owner, size, where = buffer.memory_info()
+    return owner, size if where == "gpu" else 0, owner
+
+
+def _of_cudf(buffer: Any) -> tuple[int, int, int]:
+    """Of cuDF's; not by its ptr, which copies what is shared. Fields cost a third of properties."""
+    owner = buffer._owner._ptr
+    return owner + buffer._offset, buffer._size, owner
+
+
+def _of_cudf_by_properties(buffer: Any) -> tuple[int, int, int]:
+    owner = buffer.owner.ptr
+    return owner + buffer._offset, buffer.size, owner
+
+
+def _of_its_own(buffer: Any) -> tuple[int, int, int]:
+    address = buffer.ptr
+    return address, buffer.size, address
