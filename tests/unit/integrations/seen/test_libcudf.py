@@ -45,18 +45,37 @@ INT64, STRING, STRUCT, LIST = map(
 class Owner:
     def __init__(self, mr: Any, nbytes: int) -> None:
         self._held = rmm.DeviceBuffer(size=nbytes, mr=mr)
-        self.ptr = self._held.ptr
+        self._ptr = self._held.ptr
+
+    @property
+    def ptr(self) -> int:
+        return self._ptr
 
 
 class CudfBuffer:
     """A slice of an owner, as ``cudf.core.buffer.buffer.Buffer``."""
 
     def __init__(self, owner: Owner, nbytes: int, offset: int = 0) -> None:
-        self.owner, self.size, self._offset = owner, nbytes, offset
+        self._owner, self._size, self._offset = owner, nbytes, offset
+
+    @property
+    def owner(self) -> Owner:
+        return self._owner
+
+    @property
+    def size(self) -> int:
+        return self._size
 
     @property
     def ptr(self) -> int:
         raise AssertionError("ptr of a buffer that is written copies what is shared")
+
+
+class RenamedBuffer:
+    """A slice whose fields have other names than cuDF's, and whose properties do not."""
+
+    def __init__(self, owner: Owner, nbytes: int, offset: int = 0) -> None:
+        self.owner, self.size, self._offset = owner, nbytes, offset
 
 
 class Span:
@@ -297,6 +316,16 @@ def test_buffers_of_other_memory_and_spilled_ones_are_passed_over(
 
     plc.copying.gather(Column(foreign, MIB // 8, mask=Spilled()), None)
     assert wanted() == 0
+
+
+def test_slice_whose_fields_have_other_names_is_announced_by_its_properties(
+    plc: Any, mr: Any, wanted: Any
+) -> None:
+    held = fill(mr)
+    sliced = RenamedBuffer(Owner(mr, 4 * MIB), 2 * MIB, 2 * MIB)
+    plc.copying.gather(Column(sliced, 2 * MIB // 8), None)
+    assert wanted() == 2 * MIB
+    assert len(held) == 4
 
 
 def test_plain_buffers_are_announced_whole(plc: Any, mr: Any, wanted: Any) -> None:
