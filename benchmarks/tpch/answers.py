@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -81,6 +82,19 @@ def differences(
 def digest(answer: Answer) -> str:
     """Return a hash of an answer, bit for bit: which one it was, not whether another is as good."""
     return hashlib.sha256(json.dumps(answer).encode()).hexdigest()[:16]
+
+
+def checksum(answer: Answer) -> int:
+    """Return a number that is the same for two answers that are the same but for rounding.
+
+    Of each column: what its numbers add up to, to six digits, and how long its texts are.
+    """
+    parts = [str(_rows(answer))]
+    for values in answer.values():
+        numbers = sum(float(value) for value in values if isinstance(value, int | float))
+        texts = sum(len(value) for value in values if isinstance(value, str))
+        parts.append(f"{numbers:.6g} {texts}")
+    return zlib.crc32(", ".join(parts).encode())
 
 
 def _matched(answer: Answer) -> list[tuple[Any, ...]]:

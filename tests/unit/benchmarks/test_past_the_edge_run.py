@@ -607,12 +607,15 @@ def test_frames_on_dask_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("polars_warm")
-def test_eager_and_streamed_queries_find_as_many_rows(
+def test_eager_and_streamed_queries_have_the_same_answers(
     on_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     engines = script("benchmarks", "tpch/engines")
-    frame = polars.DataFrame({"a": [3, 1, 2]})
-    eager = {f"q{n}": functools.partial(list, range(n % 3 + 1)) for n in range(1, 23)}
+    columns = {"a": [3, 1, 2], "mkt_share": [0.3349, 0.7, 0.1], "text": ["x", "yz", None]}
+    frame = polars.DataFrame(columns)
+    # One of the queries in pandas rounds its answer.
+    whole = {n: pandas.DataFrame(columns).round(2 if n == 8 else 9) for n in range(1, 23)}
+    eager = {f"q{n}": functools.partial(whole[n].head, n % 3 + 1) for n in whole}
     lazy = {f"q{n}": frame.lazy().head(n % 3 + 1) for n in range(1, 23)}
     monkeypatch.setattr(engines, "cudf_queries", lambda _: (eager, {}))
     monkeypatch.setattr(engines, "pdsh_frames", lambda _: (lazy, {}))
@@ -625,8 +628,14 @@ def test_eager_and_streamed_queries_find_as_many_rows(
         program.make()
 
     assert plain.operations == streamed.operations == 22
-    assert whole_round(plain) == whole_round(streamed)
-    for program in (plain, streamed):
+    answers = whole_round(streamed)
+    assert whole_round(plain) == answers
+    assert [plain.operation(n) for n in (0, 1, 2)] == [2, 3, 1]  # rows, from then on
+    whole[9].loc[0, "mkt_share"] = 0.3351
+    other = programs.PROGRAMS["pds-h-eager"](8 * MIB, 1)
+    other.make()
+    assert whole_round(other) != answers
+    for program in (plain, streamed, other):
         program.drop()
     assert [path.name for path in tmp_path.iterdir()] == ["rmm-uvm-pds-h-0.01"]
     assert on_the_cpu == [BUDGET, -1]
