@@ -66,13 +66,14 @@ FAULT_DRIVEN: Mapping[str, Any] = {
 }
 # The kernel driver, which prefetches by itself, with what libraries prefetch, and its emulation.
 # Ratios that are told are over the fastest of these on a card.
+DRIVER_ALONE = "driver"
 BASELINES = (
-    *("driver", "driver, RMM's prefetches", "driver, cuDF's prefetches", "driver, prefetching"),
+    *(DRIVER_ALONE, "driver, RMM's prefetches", "driver, cuDF's prefetches", "driver, prefetching"),
     *("fault-driven", "fault-driven, RMM's prefetches"),
 )
 CHOICES = ("fifo", "lru", "correlation", "correlation, ahead", "repeat", "repeat, ahead")
 WAYS = (
-    Way("driver", prefetch="never"),
+    Way(DRIVER_ALONE, prefetch="never"),
     Way("driver, RMM's prefetches", prefetch="never", adaptor=True),
     Way("driver, cuDF's prefetches", prefetch="never", adaptor=True, calls=True),
     Way("driver, prefetching"),

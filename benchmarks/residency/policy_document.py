@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.document import with_part
-from benchmarks.residency.policy_card import BASELINES
+from benchmarks.residency.policy_card import BASELINES, DRIVER_ALONE
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "residency-policies.md"
 BEGIN = "<!-- begin: written by benchmarks/residency/policies.py --write -->"
@@ -65,6 +66,11 @@ def sentences(result: Mapping[str, Any]) -> str:
         for (program, factor, way), row in rows.items()
         if way == default
     }
+    alone = [
+        ratio
+        for program in result["peak_bytes"]
+        for ratio in ratios("seconds", default, DRIVER_ALONE, program, every)
+    ]
     behind = [f"{card} ({ratio:.2f})" for card, ratio in slower_at.items() if round(ratio, 2) > 1]
     lru, fifo = (
         _span([100 * share for share in ratios("to_host_bytes", way, _FASTEST, "mortgage", every)])
@@ -80,6 +86,8 @@ def sentences(result: Mapping[str, Any]) -> str:
     ]
     return (
         "\n".join(table) + "\n\n"
+        f'- "{default}" takes {_span(alone, ".2f")} times as long as the kernel driver alone, '
+        f"{statistics.median(alone):.2f} in the\n  median of all cards.\n"
         f'- "{default}" is slower than the fastest baseline on {len(behind)} of {len(slower_at)} '
         f"cards:\n  {', '.join(behind) or 'none'}.\n"
         f'- On cards that lack little, up to {LITTLE:g} times, "lru" takes {worst} times as long '
