@@ -3,6 +3,7 @@
 #include <rmm_uvm/residency/repeat_predictor.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace rmm_uvm {
@@ -15,6 +16,14 @@ constexpr std::size_t soon_freed = 32;  // uses; without a bound a 3D network fe
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
   hash *= 0xBF58476D1CE4E5B9ULL;
   return hash ^ (hash >> 29U);
+}
+
+/** @brief Numbers that are about the same share one; small ones have their own. */
+[[nodiscard]] std::uint64_t about(use_tick number) noexcept
+{
+  if (number < 8) { return number; }
+  auto const digits = static_cast<unsigned>(std::bit_width(number));
+  return 2 * digits + ((number >> (digits - 2)) & 1U);
 }
 
 }  // namespace
@@ -69,24 +78,16 @@ use_tick repeat_predictor::observe(use_event const& event)
   // A fresh allocation has no past, whatever lay at its address.
   auto const known = last_use_.find(event.owner);
   if (event.kind != use_kind::allocate && known != last_use_.end()) { now.before = known->second; }
-  auto const ago = now.before == none ? 0 : here - now.before;
+  now.allocation = now.before == none ? ++allocations_ : history_[now.before].allocation;
+  now.ago        = now.before == none ? 0 : static_cast<use_tick>(here - now.before);
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
-                       mixed(event.range.address - event.owner, ago));
+                       mixed(event.range.address - event.owner, about(now.ago)));
   history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
   if (now.before != none) { note_next(now.before, here); }
   last_use_[event.owner] = here;
 
-  auto const expected = cursor_ == none ? none : cursor_ + 1;
-  bool const came     = expected != none && history_[expected].identity == now.identity;
-  score_.enter(came);
-  cursor_          = came ? expected : none;
-  auto const place = context();
-  if (!came && history_.size() >= context_events) {
-    auto const found = last_position_.find(place);
-    if (found != last_position_.end()) { cursor_ = found->second; }
-    found_again_ = here;
-  }
-  if (history_.size() >= context_events) { last_position_[place] = here; }
+  score_.enter(find_place(here));
+  if (cursor_ != none) { history_[cursor_].again = here; }
 
   auto const gap = last_gap(here);
   freed_after_   = unknown_use;
@@ -103,10 +104,62 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
-  bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
+  bool const goes_round = now.before != none && alike(history_[now.before], now);
   // What is freed late, or was used at this place before and not since, may be used any time.
   if (goes_round) { freed_after_ = unknown_use; }
-  return goes_round ? static_cast<use_tick>(ago) : unknown_use;
+  return goes_round ? now.ago : unknown_use;
+}
+
+/**
+ * @brief Whether two uses may be of the same place in two repetitions.
+ *
+ * Then the uses before them, of the same allocations, are of one place too. Where nobody knows,
+ * they are about as long ago: it changes a little where uses in between are left out or added.
+ */
+bool repeat_predictor::alike(entry const& then, entry const& now) const noexcept
+{
+  auto const offset = [](use_event const& use) { return use.range.address - use.owner; };
+  if (then.event.kind != now.event.kind || then.event.range.bytes != now.event.range.bytes ||
+      offset(then.event) != offset(now.event)) {
+    return false;
+  }
+  if (then.before != none && now.before != none && history_[then.before].again == now.before) {
+    return true;
+  }
+  auto const more = std::max(then.ago, now.ago);
+  auto const less = std::min(then.ago, now.ago);
+  return (less == 0) == (more == 0) && more - less <= more / 8;
+}
+
+/**
+ * @brief Finds where, before, what is seen now was seen.
+ * @return whether it is what was expected
+ */
+bool repeat_predictor::find_place(std::size_t here)
+{
+  auto const& now  = history_[here];
+  auto const after = cursor_ == none ? lost_at_ : cursor_;
+  bool const came  = cursor_ != none && alike(history_[cursor_ + 1], now);
+  auto const place = context();
+  cursor_          = came ? cursor_ + 1 : none;
+  if (!came && here + 1 >= context_events) {
+    if (auto const found = last_position_.find(place); found != last_position_.end()) {
+      cursor_      = found->second;
+      found_again_ = here;
+    }
+  }
+  if (here + 1 >= context_events) { last_position_[place] = here; }
+  if (cursor_ == none && after != none) {  // some were left out, or this one was added
+    auto const end = std::min(after + 2 + most_stray, here);
+    for (auto next = after + 1; next < end && cursor_ == none; ++next) {
+      if (alike(history_[next], now)) { cursor_ = next; }
+    }
+  }
+  bool const stray = cursor_ == none && strays_ < most_stray;
+  strays_          = stray ? strays_ + 1 : 0;
+  lost_at_         = stray ? after : none;
+  if (cursor_ == none && !stray) { found_again_ = here; }
+  return came;
 }
 
 void repeat_predictor::forget(std::uintptr_t owner)
@@ -119,35 +172,50 @@ void repeat_predictor::forget(std::uintptr_t owner)
   last_use_.erase(found);
 }
 
+/**
+ * @brief The allocation that has now the part of one in the repetition before.
+ * @param then a use of that one, after the cursor
+ * @param last the last use of it up to the cursor
+ * @return its first byte; 0: nobody knows
+ */
+std::uintptr_t repeat_predictor::owner_now(entry const& then, std::size_t last) const
+{
+  if (auto const counterpart = history_[last].again; counterpart != none) {
+    auto const& now = history_[counterpart];
+    return now.freed ? 0 : now.event.owner;
+  }
+  auto const alive = last_use_.find(then.event.owner);
+  bool const same =
+    alive != last_use_.end() && history_[alive->second].allocation == then.allocation;
+  return same ? then.event.owner : 0;
+}
+
 std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
 {
   std::vector<expected_use> found;
   if (cursor_ == none) { return found; }
   auto const period = history_.size() - 1 - cursor_;
-  // Of each use that was looked at: the allocation's last use up to the cursor. That one has its
-  // counterpart in this iteration, which tells where the allocation is now.
+  // Of each use that was looked at: the allocation's last use up to the cursor.
   std::vector<std::size_t> earlier;
   std::size_t together = 0;
   // Once around: after the end of what is known, the iteration begins again.
   for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
     auto const& then = history_[cursor_ + ahead];
     auto last        = then.before;
-    bool again       = false;  // the same bytes as at the use before
+    bool repeated    = false;  // the same bytes as at the use before
     if (then.event.kind == use_kind::allocate) {
       last = none;  // to come
     } else if (last != none && last > cursor_) {
-      again = history_[last].event.range == then.event.range;
-      last  = earlier[last - cursor_ - 1];
+      repeated = history_[last].event.range == then.event.range;
+      last     = earlier[last - cursor_ - 1];
     }
     earlier.push_back(last);
-    if (last == none) { continue; }
-    auto const& now = history_[last + period];
-    if (now.freed) { continue; }
+    auto const owner = last == none ? 0 : owner_now(then, last);
+    if (owner == 0) { continue; }
     together += then.event.range.bytes;
-    if (again) { continue; }
+    if (repeated) { continue; }
     auto const offset = then.event.range.address - then.event.owner;
-    found.push_back(
-      {{now.event.owner + offset, then.event.range.bytes}, static_cast<use_tick>(ahead)});
+    found.push_back({{owner + offset, then.event.range.bytes}, static_cast<use_tick>(ahead)});
   }
   return found;
 }
@@ -193,8 +261,10 @@ void repeat_predictor::drop_oldest()
   for (auto& each : history_) {
     each.before = moved(each.before);
     each.after  = moved(each.after);
+    each.again  = moved(each.again);
   }
   cursor_      = moved(cursor_);
+  lost_at_     = moved(lost_at_);
   found_again_ = found_again_ < dropped ? 0 : found_again_ - dropped;
   drop_unused_places();
   auto const shift = [&moved](auto& positions) {

@@ -263,6 +263,98 @@ TEST(RepeatPredictor, PieceThatIsUsedSeveralTimesInTurnIsNotTakenForNeededSoonAf
   }
 }
 
+/**
+ * @brief A program of rounds over kept allocations, and others that each round makes anew.
+ *
+ * Some uses are left out, and some come twice: by chance, so many of them.
+ */
+class uneven_program {
+ public:
+  explicit uneven_program(double uneven) : uneven_{uneven}
+  {
+    for (std::size_t kept = 0; kept < 30; ++kept) {
+      sizes_.push_back(1 + kept % 7);
+      static_cast<void>(predictor.observe(allocation(kept * 8, sizes_.back())));
+    }
+  }
+
+  void round()
+  {
+    std::mt19937 order{11};  // the same in each round
+    for (int step = 0; step < 150; ++step) {
+      auto const kept  = order() % sizes_.size();
+      auto const made  = 1000 + next_++ * 8;  // at other addresses in each round
+      auto const count = 1 + order() % 5;
+      static_cast<void>(predictor.observe(allocation(made, count)));
+      touch(use(kept * 8, sizes_[kept]));
+      touch(use(made, count));
+      if (order() % 2 == 0) { touch(use(kept * 8, sizes_[kept])); }
+      predictor.forget(at(made).address);
+    }
+  }
+
+  repeat_predictor predictor;
+
+ private:
+  void touch(use_event const& event)
+  {
+    if (chance_(noise_) >= uneven_) { static_cast<void>(predictor.observe(event)); }
+    if (chance_(noise_) < uneven_) { static_cast<void>(predictor.observe(event)); }
+  }
+
+  double uneven_;
+  std::vector<std::size_t> sizes_;
+  std::size_t next_{0};
+  std::mt19937 noise_{5};
+  std::uniform_real_distribution<double> chance_{0, 1};
+};
+
+[[nodiscard]] double rate_where_uneven(double uneven)
+{
+  uneven_program program{uneven};
+  for (int round = 0; round < 10; ++round) {
+    program.round();
+  }
+  return program.predictor.score().hit_rate();
+}
+
+TEST(RepeatPredictor, UsesThatAreLeftOutOrAddedCostLittleMoreThanThemselves)
+{
+  EXPECT_EQ(rate_where_uneven(0), 1.0);
+  EXPECT_GT(rate_where_uneven(0.01), 0.9);
+  EXPECT_GT(rate_where_uneven(0.1), 0.5);
+}
+
+TEST(RepeatPredictor, AfterAnAddedUseTheRightAllocationsAreUpcoming)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  for (std::size_t round = 0; round < 4; ++round) {
+    for (std::size_t piece = 0; piece < 3; ++piece) {
+      static_cast<void>(predictor.observe(allocation(100 * round + 20 + 4 * piece, 1 + piece)));
+    }
+    static_cast<void>(predictor.observe(use(0, 4)));
+    if (round == 3) {  // not as before: one use more, twice
+      static_cast<void>(predictor.observe(use(12, 4)));
+      static_cast<void>(predictor.observe(use(12, 4)));
+      static_cast<void>(predictor.observe(use(4, 4)));
+      break;
+    }
+    static_cast<void>(predictor.observe(use(4, 4)));
+    for (std::size_t piece = 0; piece < 3; ++piece) {
+      static_cast<void>(predictor.observe(use(100 * round + 20 + 4 * piece, 1 + piece)));
+    }
+    for (std::size_t piece = 0; piece < 3; ++piece) {
+      predictor.forget(at(100 * round + 20 + 4 * piece).address);
+    }
+  }
+  std::vector<memory_range> ranges;
+  for (auto const& each : predictor.upcoming(blocks(7))) {
+    ranges.push_back(each.range);
+  }
+  EXPECT_EQ(ranges, (std::vector{at(320, 1), at(324, 2), at(328, 3), at(0, 4)}));
+}
+
 TEST(RepeatPredictor, PlacesOfALongRunAreBounded)
 {
   repeat_predictor predictor{64};  // remembers few uses

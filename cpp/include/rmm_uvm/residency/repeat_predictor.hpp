@@ -14,10 +14,10 @@ namespace rmm_uvm {
 /**
  * @brief Expects the last iteration again: what followed the same uses then follows now.
  *
- * Uses are told apart by what they are, not by address: kind, size, and how many uses ago the same
- * allocation was used before. So an iteration is recognised although a pool hands out other
+ * Uses are told apart by what they are, not by address: kind, size, and about how many uses ago the
+ * same allocation was used before. So an iteration is recognised although a pool hands out other
  * addresses. Of a program that repeats exactly, it knows every next use: evicting what is used last
- * is then Belady's rule.
+ * is then Belady's rule. Where a few uses are left out or added, it goes on behind them.
  */
 class repeat_predictor final : public use_predictor {
  public:
@@ -36,21 +36,28 @@ class repeat_predictor final : public use_predictor {
 
  private:
   static constexpr std::size_t none       = ~std::size_t{0};
+  static constexpr std::size_t most_stray = 8;  // uses in turn that are left out or added
   static constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
   struct entry {
     std::uint64_t identity{0};
     use_event event;
+    std::uint64_t allocation{0};    // its number
     std::size_t before{none};       // position of the allocation's use before this one
     std::size_t after{none};        // and of the next
-    bool freed{false};              // the allocation was gone before it was used again
+    std::size_t again{none};        // and of the use at the same place of the next repetition
+    use_tick ago{0};                // how many uses before this one was; 0: there is none
     std::uint32_t place{no_place};  // which those of the same place in each repetition share
+    bool freed{false};              // the allocation was gone before it was used again
     std::size_t lasted{0};          // if so, how many uses later
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
+  [[nodiscard]] bool find_place(std::size_t here);
+  [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
   void drop_oldest();
   void drop_unused_places();
+  [[nodiscard]] std::uintptr_t owner_now(entry const& then, std::size_t last) const;
   void note_next(std::size_t position, std::size_t next) noexcept;
   [[nodiscard]] use_tick last_gap(std::size_t here);
 
@@ -58,8 +65,11 @@ class repeat_predictor final : public use_predictor {
   std::vector<entry> history_;
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
+  std::uint64_t allocations_{0};
   std::vector<use_tick> gaps_;  // of each place: uses until its allocation's next, known last; 0
   std::size_t cursor_{none};    // where, before, what was seen last was seen
+  std::size_t lost_at_{none};   // and where the one before the latest strays
+  std::size_t strays_{0};       // uses since then
   std::size_t found_again_{0};  // where the place was found last that is followed since
   use_tick freed_after_{unknown_use};
   score_keeper score_;
