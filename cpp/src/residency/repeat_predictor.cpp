@@ -48,7 +48,7 @@ std::uint64_t repeat_predictor::context() const noexcept
 inline void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcept
 {
   auto& last = history_[position];
-  last.after = next;
+  last.after = static_cast<std::uint32_t>(next);
   if (last.place != no_place) { gaps_[last.place] = static_cast<use_tick>(next - position); }
 }
 
@@ -77,7 +77,9 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.event = event;
   // A fresh allocation has no past, whatever lay at its address.
   auto const known = last_use_.find(event.owner);
-  if (event.kind != use_kind::allocate && known != last_use_.end()) { now.before = known->second; }
+  if (event.kind != use_kind::allocate && known != last_use_.end()) {
+    now.before = static_cast<std::uint32_t>(known->second);
+  }
   now.allocation = now.before == none ? ++allocations_ : history_[now.before].allocation;
   now.ago        = now.before == none ? 0 : static_cast<use_tick>(here - now.before);
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
@@ -87,17 +89,15 @@ use_tick repeat_predictor::observe(use_event const& event)
   last_use_[event.owner] = here;
 
   score_.enter(find_place(here));
-  if (cursor_ != none) { history_[cursor_].again = here; }
+  if (cursor_ != none) { history_[cursor_].again = static_cast<std::uint32_t>(here); }
 
   auto const gap = last_gap(here);
   freed_after_   = unknown_use;
   if (cursor_ != none) {
     auto const& then = history_[cursor_];
     // What is freed without another use may be used until then in ways that nobody announces.
-    if (then.freed && then.lasted <= soon_freed) {
-      return static_cast<use_tick>(std::max<std::size_t>(then.lasted, 1));
-    }
-    if (then.freed) { freed_after_ = static_cast<use_tick>(then.lasted); }
+    if (then.freed && then.lasted <= soon_freed) { return std::max<use_tick>(then.lasted, 1); }
+    if (then.freed) { freed_after_ = then.lasted; }
     if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
     // The last one at this place is still to be used again: of equal pieces, one after the other.
     if (!then.freed && now.before != none && gap != 0) { return gap; }
@@ -168,7 +168,7 @@ void repeat_predictor::forget(std::uintptr_t owner)
   if (found == last_use_.end()) { return; }
   auto& last  = history_[found->second];
   last.freed  = true;
-  last.lasted = history_.size() - 1 - found->second;
+  last.lasted = static_cast<std::uint32_t>(history_.size() - 1 - found->second);
   last_use_.erase(found);
 }
 
@@ -201,7 +201,7 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
   // Once around: after the end of what is known, the iteration begins again.
   for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
     auto const& then = history_[cursor_ + ahead];
-    auto last        = then.before;
+    std::size_t last = then.before;
     bool repeated    = false;  // the same bytes as at the use before
     if (then.event.kind == use_kind::allocate) {
       last = none;  // to come
@@ -259,9 +259,9 @@ void repeat_predictor::drop_oldest()
   };
   history_.erase(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(dropped));
   for (auto& each : history_) {
-    each.before = moved(each.before);
-    each.after  = moved(each.after);
-    each.again  = moved(each.again);
+    for (auto* const position : {&each.before, &each.after, &each.again}) {
+      *position = static_cast<std::uint32_t>(moved(*position));
+    }
   }
   cursor_      = moved(cursor_);
   lost_at_     = moved(lost_at_);

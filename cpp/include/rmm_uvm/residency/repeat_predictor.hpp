@@ -35,21 +35,21 @@ class repeat_predictor final : public use_predictor {
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
  private:
-  static constexpr std::size_t none       = ~std::size_t{0};
+  static constexpr std::size_t none       = ~std::uint32_t{0};  // no position
   static constexpr std::size_t most_stray = 8;  // uses in turn that are left out or added
   static constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
   struct entry {
     std::uint64_t identity{0};
     use_event event;
-    std::uint64_t allocation{0};    // its number
-    std::size_t before{none};       // position of the allocation's use before this one
-    std::size_t after{none};        // and of the next
-    std::size_t again{none};        // and of the use at the same place of the next repetition
+    std::uint32_t before{none};     // position of the allocation's use before this one
+    std::uint32_t after{none};      // and of the next
+    std::uint32_t again{none};      // and of the use at the same place of the next repetition
+    std::uint32_t allocation{0};    // its number
     use_tick ago{0};                // how many uses before this one was; 0: there is none
     std::uint32_t place{no_place};  // which those of the same place in each repetition share
+    std::uint32_t lasted{0};        // how many uses later it was gone
     bool freed{false};              // the allocation was gone before it was used again
-    std::size_t lasted{0};          // if so, how many uses later
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
@@ -65,7 +65,7 @@ class repeat_predictor final : public use_predictor {
   std::vector<entry> history_;
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
-  std::uint64_t allocations_{0};
+  std::uint32_t allocations_{0};
   std::vector<use_tick> gaps_;  // of each place: uses until its allocation's next, known last; 0
   std::size_t cursor_{none};    // where, before, what was seen last was seen
   std::size_t lost_at_{none};   // and where the one before the latest strays
