@@ -43,7 +43,7 @@ std::uint64_t repeat_predictor::context() const noexcept
   return hash;
 }
 
-// These two are inline: every use passes here.
+// These are inline: every use passes here.
 /** @brief Notes that the allocation used at a position is used next at another one. */
 inline void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcept
 {
@@ -67,6 +67,72 @@ inline use_tick repeat_predictor::last_gap(std::size_t here)
   }
   history_[here].place = before.place;
   return gaps_[before.place];
+}
+
+/**
+ * @brief Whether two uses may be of the same place in two repetitions.
+ *
+ * Then the uses before them, of the same allocations, are of one place too. Where nobody knows,
+ * they are about as long ago: it changes a little where uses in between are left out or added.
+ */
+inline bool repeat_predictor::alike(entry const& then, entry const& now) const noexcept
+{
+  if (then.identity == now.identity && then.ago == now.ago) { return true; }
+  auto const offset = [](use_event const& use) { return use.range.address - use.owner; };
+  if (then.event.kind != now.event.kind || then.event.range.bytes != now.event.range.bytes ||
+      offset(then.event) != offset(now.event)) {
+    return false;
+  }
+  if (then.before != none && now.before != none && history_[then.before].again == now.before) {
+    return true;
+  }
+  auto const more = std::max(then.ago, now.ago);
+  auto const less = std::min(then.ago, now.ago);
+  return (less == 0) == (more == 0) && more - less <= more / 8;
+}
+
+/**
+ * @brief Finds where, before, what is seen now was seen.
+ * @return whether it is what was expected
+ */
+inline bool repeat_predictor::find_place(std::size_t here)
+{
+  auto const& now  = history_[here];
+  bool const known = here + 1 >= context_events;
+  auto const place = context();
+  if (cursor_ != none && alike(history_[cursor_ + 1], now)) {
+    ++cursor_;
+    if (known) { last_position_[place] = here; }
+    return true;
+  }
+  auto const after = cursor_ == none ? lost_at_ : cursor_;
+  cursor_          = none;
+  if (known) {
+    auto const [last, is_new] = last_position_.try_emplace(place, here);
+    if (!is_new) {
+      cursor_      = std::exchange(last->second, here);
+      found_again_ = here;
+    }
+  }
+  if (cursor_ == none && after != none) { cursor_ = next_alike(after, here); }
+  bool const stray = cursor_ == none && strays_ < most_stray;
+  strays_          = stray ? strays_ + 1 : 0;
+  lost_at_         = stray ? after : none;
+  if (cursor_ == none && !stray) { found_again_ = here; }
+  return false;
+}
+
+/**
+ * @brief The next place after one that is like what is seen now: those between were left out.
+ * @return none: what is seen now was added
+ */
+std::size_t repeat_predictor::next_alike(std::size_t after, std::size_t here) const noexcept
+{
+  auto const end = std::min(after + 2 + most_stray, here);
+  for (auto next = after + 1; next < end; ++next) {
+    if (alike(history_[next], history_[here])) { return next; }
+  }
+  return none;
 }
 
 use_tick repeat_predictor::observe(use_event const& event)
@@ -110,58 +176,6 @@ use_tick repeat_predictor::observe(use_event const& event)
   return goes_round ? now.ago : unknown_use;
 }
 
-/**
- * @brief Whether two uses may be of the same place in two repetitions.
- *
- * Then the uses before them, of the same allocations, are of one place too. Where nobody knows,
- * they are about as long ago: it changes a little where uses in between are left out or added.
- */
-bool repeat_predictor::alike(entry const& then, entry const& now) const noexcept
-{
-  auto const offset = [](use_event const& use) { return use.range.address - use.owner; };
-  if (then.event.kind != now.event.kind || then.event.range.bytes != now.event.range.bytes ||
-      offset(then.event) != offset(now.event)) {
-    return false;
-  }
-  if (then.before != none && now.before != none && history_[then.before].again == now.before) {
-    return true;
-  }
-  auto const more = std::max(then.ago, now.ago);
-  auto const less = std::min(then.ago, now.ago);
-  return (less == 0) == (more == 0) && more - less <= more / 8;
-}
-
-/**
- * @brief Finds where, before, what is seen now was seen.
- * @return whether it is what was expected
- */
-bool repeat_predictor::find_place(std::size_t here)
-{
-  auto const& now  = history_[here];
-  auto const after = cursor_ == none ? lost_at_ : cursor_;
-  bool const came  = cursor_ != none && alike(history_[cursor_ + 1], now);
-  auto const place = context();
-  cursor_          = came ? cursor_ + 1 : none;
-  if (!came && here + 1 >= context_events) {
-    if (auto const found = last_position_.find(place); found != last_position_.end()) {
-      cursor_      = found->second;
-      found_again_ = here;
-    }
-  }
-  if (here + 1 >= context_events) { last_position_[place] = here; }
-  if (cursor_ == none && after != none) {  // some were left out, or this one was added
-    auto const end = std::min(after + 2 + most_stray, here);
-    for (auto next = after + 1; next < end && cursor_ == none; ++next) {
-      if (alike(history_[next], now)) { cursor_ = next; }
-    }
-  }
-  bool const stray = cursor_ == none && strays_ < most_stray;
-  strays_          = stray ? strays_ + 1 : 0;
-  lost_at_         = stray ? after : none;
-  if (cursor_ == none && !stray) { found_again_ = here; }
-  return came;
-}
-
 void repeat_predictor::forget(std::uintptr_t owner)
 {
   auto const found = last_use_.find(owner);
@@ -195,8 +209,7 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
   std::vector<expected_use> found;
   if (cursor_ == none) { return found; }
   auto const period = history_.size() - 1 - cursor_;
-  // Of each use that was looked at: the allocation's last use up to the cursor.
-  std::vector<std::size_t> earlier;
+  earlier_.clear();
   std::size_t together = 0;
   // Once around: after the end of what is known, the iteration begins again.
   for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
@@ -207,9 +220,9 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
       last = none;  // to come
     } else if (last != none && last > cursor_) {
       repeated = history_[last].event.range == then.event.range;
-      last     = earlier[last - cursor_ - 1];
+      last     = earlier_[last - cursor_ - 1];
     }
-    earlier.push_back(last);
+    earlier_.push_back(static_cast<std::uint32_t>(last));
     auto const owner = last == none ? 0 : owner_now(then, last);
     if (owner == 0) { continue; }
     together += then.event.range.bytes;

@@ -54,6 +54,7 @@ class repeat_predictor final : public use_predictor {
 
   [[nodiscard]] std::uint64_t context() const noexcept;
   [[nodiscard]] bool find_place(std::size_t here);
+  [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
   [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
   void drop_oldest();
   void drop_unused_places();
@@ -65,6 +66,9 @@ class repeat_predictor final : public use_predictor {
   std::vector<entry> history_;
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
+  // Of each use that `upcoming` looked at: the allocation's last use up to the cursor. Kept for its
+  // memory.
+  mutable std::vector<std::uint32_t> earlier_;
   std::uint32_t allocations_{0};
   std::vector<use_tick> gaps_;  // of each place: uses until its allocation's next, known last; 0
   std::size_t cursor_{none};    // where, before, what was seen last was seen
