@@ -3,7 +3,6 @@
 #include <rmm_uvm/residency/repeat_predictor.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace rmm_uvm {
@@ -16,14 +15,6 @@ constexpr std::size_t soon_freed = 32;  // uses; without a bound a 3D network fe
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
   hash *= 0xBF58476D1CE4E5B9ULL;
   return hash ^ (hash >> 29U);
-}
-
-/** @brief Numbers that are about the same share one; small ones have their own. */
-[[nodiscard]] std::uint64_t about(use_tick number) noexcept
-{
-  if (number < 8) { return number; }
-  auto const digits = static_cast<unsigned>(std::bit_width(number));
-  return 2 * digits + ((number >> (digits - 2)) & 1U);
 }
 
 }  // namespace
@@ -72,19 +63,19 @@ inline use_tick repeat_predictor::last_gap(std::size_t here)
 /**
  * @brief Whether two uses may be of the same place in two repetitions.
  *
- * Then the uses before them, of the same allocations, are of one place too. Where nobody knows,
- * they are about as long ago: it changes a little where uses in between are left out or added.
+ * Then the second is of the allocation that has the first one's part now. Where nobody knows which
+ * that is, both are about as long after the use before: uses in between may be left out or added.
  */
 inline bool repeat_predictor::alike(entry const& then, entry const& now) const noexcept
 {
-  if (then.identity == now.identity && then.ago == now.ago) { return true; }
+  if (then.identity == now.identity) { return true; }
   auto const offset = [](use_event const& use) { return use.range.address - use.owner; };
   if (then.event.kind != now.event.kind || then.event.range.bytes != now.event.range.bytes ||
       offset(then.event) != offset(now.event)) {
     return false;
   }
-  if (then.before != none && now.before != none && history_[then.before].again == now.before) {
-    return true;
+  if (then.before != none && now.before != none && history_[then.before].again != none) {
+    return history_[history_[then.before].again].allocation == now.allocation;
   }
   auto const more = std::max(then.ago, now.ago);
   auto const less = std::min(then.ago, now.ago);
@@ -149,7 +140,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.allocation = now.before == none ? ++allocations_ : history_[now.before].allocation;
   now.ago        = now.before == none ? 0 : static_cast<use_tick>(here - now.before);
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
-                       mixed(event.range.address - event.owner, about(now.ago)));
+                       mixed(event.range.address - event.owner, now.ago));
   history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
   if (now.before != none) { note_next(now.before, here); }
   last_use_[event.owner] = here;
@@ -170,7 +161,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
-  bool const goes_round = now.before != none && alike(history_[now.before], now);
+  bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
   // What is freed late, or was used at this place before and not since, may be used any time.
   if (goes_round) { freed_after_ = unknown_use; }
   return goes_round ? now.ago : unknown_use;
