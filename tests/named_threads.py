@@ -33,15 +33,15 @@ def thread_ids() -> set[int]:
     return {int(task.name) for task in Path("/proc/self/task").iterdir()}
 
 
-def others_ended(ids: set[int]) -> bool:
+def others_ended(ids: set[int], patience_seconds: float = PATIENCE_SECONDS) -> bool:
     """Return whether no thread is there but some of these, with patience."""
-    return _becomes_true(lambda: thread_ids() <= ids)
+    return _becomes_true(lambda: thread_ids() <= ids, patience_seconds)
 
 
-def _becomes_true(ended: Callable[[], bool]) -> bool:
+def _becomes_true(ended: Callable[[], bool], patience_seconds: float = PATIENCE_SECONDS) -> bool:
     # The kernel says that a thread has ended before it takes it from its list: one that was joined
     # may be there for a moment.
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + patience_seconds
     while not ended() and time.monotonic() < until:
         time.sleep(0.001)
     return ended()

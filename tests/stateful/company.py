@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import signal
@@ -25,6 +26,10 @@ from .machine import Programs
 
 _CHILD_SECONDS = 60  # a child that hangs is ended
 ACTIONS = ("allocate", "allocate", "free", "write", "touch", "prefetch", "evict", "pin", "advise")
+Plan = list[tuple[str, int, int, int]]  # each an action, a number, a size and a stream
+plans_of_a_thread = st.lists(
+    st.tuples(st.sampled_from(ACTIONS), numbers, sizes_bytes, streams), min_size=2, max_size=8
+)
 
 
 def in_child(work: Callable[[], None]) -> str:
@@ -44,6 +49,7 @@ def _work_and_end(work: Callable[[], None], writing: int) -> NoReturn:
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        faulthandler.register(signal.SIGALRM, writing, chain=True)  # says where it hangs, and ends
         signal.alarm(_CHILD_SECONDS)
         gc.disable()  # what is garbage is the parent's
         work()
@@ -101,32 +107,31 @@ class ProgramsWithThreads(ForkingPrograms):
     background = True
     unordered = True
 
-    @rule(
-        plans=st.lists(
-            st.lists(
-                st.tuples(st.sampled_from(ACTIONS), numbers, sizes_bytes, streams),
-                min_size=2,
-                max_size=8,
-            ),
-            min_size=2,
-            max_size=4,
-        )
-    )
+    @rule(plans=st.lists(plans_of_a_thread, min_size=2, max_size=4))
     @only_if(lambda self: rmm_uvm.current_installation() is not None)
-    def threads(self, plans: list[list[tuple[str, int, int, int]]]) -> None:
-        together = threading.Barrier(len(plans))
+    def threads(self, plans: list[Plan]) -> None:
+        self.work_together(plans)
 
-        def work(plan: list[tuple[str, int, int, int]], first: int) -> list[Buffer]:
+    def work_together(
+        self, plans: list[Plan], meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """Do each plan in a thread of its own, and something else in this one."""
+        together = threading.Barrier(len(plans) + 1)
+
+        def work(plan: Plan, first: int) -> list[Buffer]:
             together.wait()
             return self.work(plan, first)
 
         begins = [self.writes + 50 * number for number in range(len(plans))]
         self.writes += 50 * len(plans)
         with ThreadPoolExecutor(len(plans)) as executor:
-            for left in executor.map(work, plans, begins):
-                self.live += left
+            left = executor.map(work, plans, begins)
+            together.wait()
+            meanwhile()
+            for each in left:
+                self.live += each
 
-    def work(self, plan: list[tuple[str, int, int, int]], first: int) -> list[Buffer]:
+    def work(self, plan: Plan, first: int) -> list[Buffer]:
         """Do in one thread what is planned, with memory of its own; return what is left of it."""
         mr, live = self.pools[-1], list[Buffer]()
         for step, (action, number, nbytes, stream) in enumerate(plan):
@@ -140,6 +145,7 @@ class ProgramsWithThreads(ForkingPrograms):
             assert not buffer.changed
             if action == "free":
                 live.remove(buffer)
+                assert not buffer.changed_anywhere
                 mr.deallocate(*buffer.region, stream_of(stream))
             elif action == "write":
                 self.device.touch(*buffer.region, write=True)

@@ -191,8 +191,12 @@ class Programs(RuleBasedStateMachine):
         buffer = self._one(number)
         if not any(pinned is buffer for pinned, _ in self.pins):
             self.live.remove(buffer)
-            buffer.mr.deallocate(*buffer.region, stream_of(stream))
+            self._deallocate(buffer, stream)
             self._forget_empty_pools()
+
+    def _deallocate(self, buffer: Buffer, stream: int) -> None:
+        assert not buffer.changed_anywhere
+        buffer.mr.deallocate(*buffer.region, stream_of(stream))
 
     def free_all(self) -> None:
         while self.pins:

@@ -106,6 +106,7 @@ def test_child_whose_contents_changed_is_told() -> None:
         program.device.discard(*program.live[0].region)
         with pytest.raises(AssertionError, match="contents_are_as_written"):
             program.fork(sizes=[17], number=0, stream=7, again=False)
+        program.live[0].write(1)
 
 
 def test_child_that_ends_by_itself_is_told() -> None:

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers whose contents are known: a value in every page, which are what a driver loses."""
+"""Buffers whose contents are known: one value everywhere.
+
+Pages are what a driver loses, so that a look at one byte of each is enough for most questions.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,28 @@ class Buffer:
     nbytes: int
     value: int = 0
 
-    def _views(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return its first bytes of each page, and its last byte."""
-        whole = np.ctypeslib.as_array(
+    def _whole(self) -> np.ndarray[Any, Any]:
+        return np.ctypeslib.as_array(
             ctypes.cast(self.address, ctypes.POINTER(ctypes.c_ubyte)), (self.nbytes,)
         )
-        to_next = -self.address % PAGE_BYTES
-        return whole[to_next::PAGE_BYTES], whole[[0, -1]]
 
     def write(self, number: int) -> None:
-        """Write another value to all of its pages."""
+        """Write another value to all of it."""
         self.value = number % _VALUES + 1
-        whole = np.ctypeslib.as_array(
-            ctypes.cast(self.address, ctypes.POINTER(ctypes.c_ubyte)), (self.nbytes,)
-        )
-        whole[-self.address % PAGE_BYTES :: PAGE_BYTES] = self.value
-        whole[0] = whole[-1] = self.value
+        self._whole()[:] = self.value
 
     @property
     def changed(self) -> bool:
         """Whether a page does not hold what was written."""
-        return any((view != self.value).any() for view in self._views())
+        whole = self._whole()
+        views = whole[-self.address % PAGE_BYTES :: PAGE_BYTES], whole[[0, -1]]
+        return any((view != self.value).any() for view in views)
+
+    @property
+    def changed_anywhere(self) -> bool:
+        """Whether any byte is not what was written: takes longer."""
+        whole = self._whole()
+        return bool(whole.min() != self.value or whole.max() != self.value)
 
     @property
     def region(self) -> tuple[int, int]:

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Chaos for some seconds, the same on every run, and the faults that it has to find."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+
+from ..support.known_contents import Buffer
+from .chaos import Chaos
+from .rounds import rounds
+
+
+def test_chaos_of_one_seed_finds_nothing(tmp_path: Path) -> None:
+    (done,) = rounds(0, 1, tmp_path)
+    assert done.finding == "", (tmp_path / "1.log").read_text()
+    assert done.programs > 10
+    assert done.operations > 300
+    assert [path.name for path in tmp_path.glob("*.log")] == []
+
+
+def lose_a_byte(program: Chaos) -> None:
+    address, nbytes = program.live[-1].region
+    ctypes.memset(address + nbytes // 2, 0, 1)
+
+
+def hang_in_c(_program: Chaos) -> None:
+    ctypes.PyDLL(None).pause()
+
+
+def leak_managed_bytes(_program: Chaos) -> None:
+    leaked.append(rmm_uvm.managed_pool("8MiB", driver=rmm_uvm.simulated_device("16MiB")))
+
+
+def leak_a_thread(_program: Chaos) -> None:
+    threading.Thread(target=threading.Event().wait, name="leaked", daemon=True).start()
+
+
+def leak_a_thread_that_python_does_not_list(_program: Chaos) -> None:
+    _thread.start_new_thread(time.sleep, (1000,))
+
+
+def leak_a_file(_program: Chaos) -> None:
+    leaked.append(os.open(os.devnull, os.O_RDONLY))
+
+
+def crash(_program: Chaos) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+leaked: list[Any] = []  # in the process of a round, which ends
+
+
+@pytest.mark.parametrize(
+    ("go_wrong", "finding", "told"),
+    [
+        (lose_a_byte, "a program went wrong", "changed_anywhere"),
+        (
+            hang_in_c,
+            "a program hangs: it took more than 3 s",
+            "in hang_in_c",
+        ),
+        (leak_managed_bytes, "a program went wrong", "in managed_bytes_add_up"),
+        (leak_a_thread, "a program went wrong", "left behind: ['<Thread(leaked"),
+        (leak_a_thread_that_python_does_not_list, "a program went wrong", "threads were left"),
+        (leak_a_file, "a program went wrong", "left behind: ['/dev/null']"),
+        (crash, "the process was ended by SIGSEGV", "crash"),
+    ],
+)
+def test_planted_fault_is_found_with_the_seed_that_makes_it_again(
+    go_wrong: Callable[[Chaos], None], finding: str, told: str, tmp_path: Path
+) -> None:
+    class Planted(Chaos):
+        """Programs that go wrong once they have written for the fourth time."""
+
+        patience_seconds = 0.2
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.process, self.wrong = os.getpid(), False
+
+        def _write(self, buffer: Buffer) -> None:
+            super()._write(buffer)
+            if self.writes >= 4 and not self.wrong and os.getpid() == self.process:
+                self.wrong = True
+                go_wrong(self)
+
+    (done,) = rounds(0, 5, tmp_path, Planted, most_seconds=3)
+    assert (done.seed, done.finding) == (5, finding)
+    assert told in (tmp_path / "5.log").read_text()
