@@ -17,6 +17,9 @@ work=$(mktemp -d)
 # Where one job fails, those beside it end too.
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
 
+PROGRAMS_SEED=${PROGRAMS_SEED:-$(tree_seed)}
+export PROGRAMS_SEED # of tests/stateful, and of the random programs in C++
+
 # finished JOB NAME: waits for a job that ran beside others, shows what it wrote, returns its status.
 finished() {
   local status=0
@@ -48,9 +51,6 @@ export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 # which have no compiled part: hence another directory, and -P.
 cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
-
-PROGRAMS_SEED=${PROGRAMS_SEED:-$(tree_seed)}
-export PROGRAMS_SEED # of tests/stateful
 
 # waited COMMAND...: so that a signal need not wait for the command.
 waited() {

@@ -10,6 +10,7 @@
 # sanitizers these two: what CI runs, since asan has every test
 # all        all three
 # benchmark  cost of allocate + free; writes FILE or benchmarks/results/cpp_allocate_free.json
+# PROGRAMS_SEED makes the same random programs again; otherwise they are others each time.
 # PYTHON names the interpreter beside which librmm is installed; without librmm there,
 # build/venv-build gets the wheels that pyproject.toml names.
 set -euo pipefail
@@ -84,7 +85,7 @@ run_tests() {
   say "$name"
   "${launcher[@]}" ctest --test-dir "$build/$name/cpp" --no-tests=error -j "$jobs" "$@" >"$build/$name.log" || status=$?
   if [ "$status" -eq 0 ]; then
-    grep -E '  PASSED  ' "$build/$name.log" || true
+    grep -E '  PASSED  |PROGRAMS_SEED=' "$build/$name.log" || true
     tail -n 12 "$build/$name.log"
   else
     cat "$build/$name.log"

@@ -52,8 +52,9 @@ work_outcome background_work::work_once()
   if (with_.settings.ahead && with_.settings.fetch) {
     if (auto const fetched = fetch_ahead(); fetched != work_outcome::nothing) { return fetched; }
   }
-  if (!with_.settings.copy_beside || !with_.neighbors.holds_any()) { return rest; }
+  if (!with_.settings.copy_beside) { return rest; }
   ledger_view view{with_.ledger.blocks()};
+  if (!with_.neighbors.holds_any()) { return rest; }
   auto const copied = with_.in_place.copy_beside(view);
   return copied == work_outcome::nothing ? rest : copied;
 }

@@ -31,8 +31,9 @@ constexpr use_tick uses_until_cold = 64;  // of others: then what lies on a neig
 
 void in_place_uses::choose(range_list wanted)
 {
-  if (!with_.settings.in_place || !with_.neighbors.holds_any()) { return; }
+  if (!with_.settings.in_place) { return; }
   ledger_view view{with_.ledger.blocks()};
+  if (!with_.neighbors.holds_any()) { return; }
   with_.ledger.wait_until_free(view, wanted);
   if (with_.ledger.ended()) { return; }
   std::size_t missing_bytes = 0;
