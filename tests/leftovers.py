@@ -26,7 +26,7 @@ _SIMULATED_MEMORY = "/memfd:rmm-uvm-simulated (deleted)"
 # and those of Dask that watch a worker's process. The latter end some 5 ms before a cluster is
 # closed, if the machine has nothing else to do; Dask says itself that it does not join them.
 _ENDING = re.compile(
-    r"rmm-uvm-close|AsyncProcess .+ watch (message queue|process join)|QueueFeederThread"
+    r"rmm_uvm close|AsyncProcess .+ watch (message queue|process join)|QueueFeederThread"
 )
 _PATIENCE_SECONDS = 10.0
 

@@ -25,7 +25,7 @@ def threads_named(name: str) -> int:
 
 def threads_ended(name: str) -> bool:
     """Return whether no thread has this name any more, with patience."""
-    return _becomes_true(lambda: not threads_named(name))
+    return becomes_true(lambda: not threads_named(name))
 
 
 def thread_ids() -> set[int]:
@@ -35,10 +35,11 @@ def thread_ids() -> set[int]:
 
 def others_ended(ids: set[int], patience_seconds: float = PATIENCE_SECONDS) -> bool:
     """Return whether no thread is there but some of these, with patience."""
-    return _becomes_true(lambda: thread_ids() <= ids, patience_seconds)
+    return becomes_true(lambda: thread_ids() <= ids, patience_seconds)
 
 
-def _becomes_true(ended: Callable[[], bool], patience_seconds: float = PATIENCE_SECONDS) -> bool:
+def becomes_true(ended: Callable[[], bool], patience_seconds: float = PATIENCE_SECONDS) -> bool:
+    """Return whether something comes true in time."""
     # The kernel says that a thread has ended before it takes it from its list: one that was joined
     # may be there for a moment.
     until = time.monotonic() + patience_seconds

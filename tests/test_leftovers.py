@@ -65,9 +65,9 @@ def test_thread_of_dask_that_does_not_end_is_left_behind() -> None:
 
 def test_thread_of_ours_that_is_late_to_end_is_left_behind() -> None:
     before = Before()
-    with running(Late("rmm-uvm-advisor")):
+    with running(Late("rmm_uvm advisor")):
         (left,) = before.left_behind()
-        assert "rmm-uvm-advisor" in left
+        assert "rmm_uvm advisor" in left
 
 
 def test_thread_that_was_there_before_is_neither_waited_for_nor_left_behind() -> None:

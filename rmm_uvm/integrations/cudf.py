@@ -12,6 +12,7 @@ on while pages leave the device, and off again when they have stayed for a while
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import dataclasses
 import importlib.util
@@ -20,6 +21,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.integrations.wiring import Wiring
 from rmm_uvm.support.settings import CudfPrefetch
 
@@ -72,7 +74,7 @@ class PrefetchSwitch:
 
     Notes
     -----
-    The thread is a daemon: it never holds up the end of the process. `stop` is idempotent.
+    `stop` is idempotent. The interpreter's end stops it, too.
     """
 
     def __init__(
@@ -83,17 +85,24 @@ class PrefetchSwitch:
         self._seen_bytes = left_bytes_total()
         self._state = SwitchState()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="rmm_uvm cudf prefetch", daemon=True)
+        self._thread = OwnThread(target=self._run, name="rmm_uvm cudf", daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
         self._thread.start()
+        self._process = os.getpid()
+        atexit.register(self._stop_at_exit)
 
     def stop(self) -> None:
         """Stop looking, and wait for the last look to end."""
+        atexit.unregister(self._stop_at_exit)
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
+
+    def _stop_at_exit(self) -> None:
+        if os.getpid() == self._process:  # a forked child has no such thread
+            self.stop()
 
     def look(self) -> None:
         """Look once; the thread's work."""

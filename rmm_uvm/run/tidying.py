@@ -21,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from rmm_uvm._lib.own_threads import OwnThread
+
 __all__ = ["ended_with_us", "outlasting_hangups", "tell_before", "temporary_folder"]
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -61,9 +63,7 @@ def tell_before(tell: Callable[[int], object]) -> Callable[[], None]:
         began.append(os.getpid())
         if os.getpid() == owner:
             # Not in this thread: it may hold a lock that telling needs, and then both would wait.
-            telling = threading.Thread(
-                target=tell, args=(number,), name="rmm-uvm-ending", daemon=True
-            )
+            telling = OwnThread(target=tell, args=(number,), name="rmm_uvm ending", daemon=True)
             telling.start()
             telling.join(_MOST_SECONDS)
         signal.signal(number, signal.SIG_DFL)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.machine.host_memory import HostMemory, host_memory
@@ -150,7 +151,7 @@ class Advisor:
     def start(self) -> None:
         """Begin looking."""
         if self._thread is None and self._here():
-            thread = threading.Thread(target=self._work, name="rmm-uvm-advisor", daemon=True)
+            thread = OwnThread(target=self._work, name="rmm_uvm advisor", daemon=True)
             thread.start()
             self._thread = thread
 

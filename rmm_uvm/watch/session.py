@@ -23,6 +23,7 @@ import numpy as np
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock, Sampler
 from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording import recorded
@@ -235,8 +236,8 @@ class Session:
             return
         if threading.main_thread().is_alive():
             with contextlib.suppress(RuntimeError):  # no thread to be had
-                threading.Thread(
-                    target=self.close, args=(_PATIENCE_SECONDS,), name="rmm-uvm-close"
+                OwnThread(
+                    target=self.close, args=(_PATIENCE_SECONDS,), name="rmm_uvm close"
                 ).start()
                 return
         self.close(_PATIENCE_SECONDS)

@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler_core.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 #include <limits>
 #include <string>
@@ -26,26 +23,6 @@ constexpr std::chrono::hours longest_wait{1'000};
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
-
-/** @brief Blocks all signals for this thread and those that it starts; Python's main thread has to
- * get them, or a Ctrl-C would not wake it. */
-class signals_blocked {
- public:
-  signals_blocked() noexcept
-  {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  signals_blocked(signals_blocked const&)            = delete;
-  signals_blocked& operator=(signals_blocked const&) = delete;
-  signals_blocked(signals_blocked&&)                 = delete;
-  signals_blocked& operator=(signals_blocked&&)      = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -85,13 +62,10 @@ void sampler::core::start()
 void sampler::core::start_thread(std::uint64_t deadline_ns)
 {
   auto mine = std::make_shared<run>();
-  {
-    signals_blocked const blocked;
-    thread_ = std::thread{
-      [self = shared_from_this(), mine, deadline_ns] { self->loop(*mine, deadline_ns); }};
-  }
-  ::pthread_setname_np(thread_.native_handle(), "rmm_uvm sample");
-  run_ = std::move(mine);
+  thread_   = own_thread{"rmm_uvm sample", [self = shared_from_this(), mine, deadline_ns] {
+                         self->loop(*mine, deadline_ns);
+                       }};
+  run_      = std::move(mine);
   std::lock_guard const lock{mutex_};
   running_ = true;
 }

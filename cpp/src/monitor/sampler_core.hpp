@@ -5,6 +5,7 @@
 #include <rmm_uvm/monitor/sampler.hpp>
 #include <rmm_uvm/process/forks.hpp>
 #include <rmm_uvm/process/locks.hpp>
+#include <rmm_uvm/process/own_thread.hpp>
 #include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
@@ -12,7 +13,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace rmm_uvm::monitor {
@@ -67,7 +67,7 @@ class sampler::core final : public std::enable_shared_from_this<sampler::core>,
   std::atomic<std::uint64_t> cost_ns_{0};
 
   ranked_mutex<lock_rank::sampler_lifecycle> lifecycle_mutex_;  // starting and stopping
-  std::thread thread_;
+  own_thread thread_;
   std::shared_ptr<run> run_;
 
   mutable ranked_mutex<lock_rank::sampler> mutex_;  // everything below

@@ -72,7 +72,7 @@ void piece_movers::help()
 void piece_movers::start(std::size_t helpers) noexcept
 try {
   while (threads_.size() < std::min(helpers, most_helpers_)) {
-    threads_.emplace_back([this] { help(); });
+    threads_.emplace_back("rmm_uvm mover", [this] { help(); });
   }
 } catch (std::exception const&) {  // fewer help, or nobody does
   return;

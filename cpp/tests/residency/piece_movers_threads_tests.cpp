@@ -8,11 +8,16 @@
 #include <rmm_uvm/residency/piece_movers.hpp>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
+#include <cstddef>
 #include <latch>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -47,6 +52,27 @@ TEST(Cut, PiecesAreABlockAtLeast)
   std::vector<memory_range> found;
   cut(found, {slab_address, blocks(2)}, 1);
   EXPECT_EQ(found.size(), 2U);
+}
+
+TEST(PieceMovers, HelpersBlockSignalsAndHaveAName)
+{
+  piece_movers movers{thread_count - 1};
+  std::latch all_at_it{static_cast<std::ptrdiff_t>(thread_count)};
+  auto const caller = std::this_thread::get_id();
+  std::atomic<std::size_t> right{0};
+  auto const result = movers.move_all(pieces_of(thread_count), thread_count, [&](memory_range) {
+    all_at_it.arrive_and_wait();
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    std::array<char, 16> name{};
+    ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+    bool const ours =
+      ::sigismember(&blocked, SIGTERM) == 1 && std::string{name.data()} == "rmm_uvm mover";
+    if (ours && std::this_thread::get_id() != caller) { ++right; }
+    return status{};
+  });
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(right, thread_count - 1);
 }
 
 TEST(PieceMovers, EachPieceIsMovedOnce)

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, cast
 
+from rmm_uvm._lib.own_threads import usual_signals
 from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.finding import WARNING_OF, Finding
@@ -80,7 +81,8 @@ def tell(finding: Finding) -> None:
     """Hand a finding to all that listen."""
     for listener in list(_listeners.values()):
         try:
-            listener(finding)
+            with usual_signals():
+                listener(finding)
         except Exception:
             logging.getLogger("rmm_uvm.watch").exception("a listener failed for: %s", finding)
 
@@ -178,7 +180,8 @@ class Delivery:
                 self._waiting.append(finding)
             elif callable(self._on_finding):
                 try:
-                    self._on_finding(finding)
+                    with usual_signals():
+                        self._on_finding(finding)
                 except Exception:
                     _logger().exception("on_finding failed for: %s", finding)
         self.retry()

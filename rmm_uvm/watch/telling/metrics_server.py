@@ -8,14 +8,17 @@ bare OSError there.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
+import os
 import socket
 import socketserver
 import threading
 from typing import Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm._lib.sampler_ends import Stoppable
 from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -63,7 +66,7 @@ class MetricsServer:
         self._owned = owned
         self._server = _open_server(port, host, app)
         self.port = int(self._server.server_address[1])
-        self._thread = threading.Thread(
+        self._thread = OwnThread(
             target=self._server.serve_forever,
             kwargs={"poll_interval": 0.1},
             name="rmm_uvm metrics",
@@ -75,6 +78,8 @@ class MetricsServer:
         except BaseException:
             self._server.server_close()
             raise
+        self._process = os.getpid()
+        atexit.register(self._close_at_exit)
 
     @property
     def url(self) -> str:
@@ -83,7 +88,8 @@ class MetricsServer:
         return f"http://{host}:{self.port}/metrics"
 
     def close(self) -> None:
-        """End all threads and close all sockets; idempotent."""
+        """End all threads and close all sockets; idempotent. It happens at exit, too."""
+        atexit.unregister(self._close_at_exit)
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -91,6 +97,10 @@ class MetricsServer:
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.stop()
+
+    def _close_at_exit(self) -> None:
+        if os.getpid() == self._process:  # a forked child has the parent's sockets, and no thread
+            self.close()
 
     def __enter__(self) -> Self:
         return self

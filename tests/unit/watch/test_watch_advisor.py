@@ -223,11 +223,11 @@ def test_thread_looks_by_itself_and_ends_with_stop(
     advisor.start()
     advisor.start()  # once is enough
     names = [thread.name for thread in threading.enumerate()]
-    assert names.count("rmm-uvm-advisor") == 1
+    assert names.count("rmm_uvm advisor") == 1
     assert found.wait(30)
     advisor.stop()
     advisor.stop()
-    assert "rmm-uvm-advisor" not in [thread.name for thread in threading.enumerate()]
+    assert "rmm_uvm advisor" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_stop_looks_once_more_and_shows_what_it_finds(
@@ -259,7 +259,7 @@ def test_stop_from_a_callback_does_not_wait_for_itself(
     advisor.start()
     assert stopped.wait(30)
     (thread,) = threads
-    assert thread.name == "rmm-uvm-advisor"
+    assert thread.name == "rmm_uvm advisor"
     thread.join()
     assert advisor.failures == ()
 

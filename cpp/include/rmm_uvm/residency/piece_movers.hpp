@@ -5,6 +5,7 @@
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/process/locks.hpp>
+#include <rmm_uvm/process/own_thread.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -12,7 +13,6 @@
 #include <functional>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 namespace rmm_uvm {
@@ -81,7 +81,7 @@ class piece_movers {
   lock_condition left_;
   job* open_{nullptr};  // the first of those that helpers may join
   bool stopping_{false};
-  std::vector<std::thread> threads_;
+  std::vector<own_thread> threads_;
 };
 
 }  // namespace rmm_uvm

@@ -25,7 +25,7 @@ migration_thread::~migration_thread() { stop(); }
 
 void migration_thread::start()
 {
-  thread_ = std::thread{[this] { run(); }};
+  thread_ = own_thread{"rmm_uvm budget", [this] { run(); }};
 }
 
 void migration_thread::stop() noexcept

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/process/own_thread.hpp>
 #include <rmm_uvm/residency/budget/background_work.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
@@ -9,7 +10,6 @@
 
 #include <atomic>
 #include <functional>
-#include <thread>
 
 namespace rmm_uvm {
 
@@ -53,7 +53,7 @@ class migration_thread {
   bool working_{false};
   std::atomic<bool> stopping_{false};
   fork_gate gate_;
-  std::thread thread_;  // last: it uses all of the above
+  own_thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace rmm_uvm
