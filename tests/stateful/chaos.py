@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import rmm
-from hypothesis.stateful import invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 import rmm_uvm
 from rmm_uvm.errors import UvmError
@@ -51,6 +51,7 @@ from .choices import (
     streams,
 )
 from .company import Plan, ProgramsWithThreads, plans_of_a_thread
+from .machine import BEGINNINGS
 
 _APART_BYTES = 24 * MIB
 _MOST_NEIGHBORS = 2
@@ -107,6 +108,22 @@ class Chaos(ProgramsWithThreads):
         self._operated = Path(tempfile.mkdtemp(dir=self._folder))
         self._ends.callback(self._kill_neighbors)
         self._ends.callback(lambda: rmm.mr.set_per_device_resource(0, self._resource))
+
+    @initialize(
+        features=st.fixed_dictionaries(
+            {name: st.booleans() for name in ("direct_migration", "discard")}
+        ),
+        monitored=st.booleans(),
+        ipc=st.booleans(),
+        **BEGINNINGS,
+    )
+    def begin(self, features: dict[str, bool], monitored: bool, ipc: bool, **asked: Any) -> None:
+        """Begin on a device that may lack something, and install whatever there is."""
+        self.make_device(**features)
+        if monitored:
+            self.installs["monitor"] = {"interval_seconds": _OFTEN_SECONDS, "on_finding": None}
+        self.installs["ipc_pool_size"] = MIB if ipc else None
+        self.install(**asked)
 
     # Budgets
 

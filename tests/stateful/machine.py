@@ -42,6 +42,24 @@ from .choices import (
     streams,
 )
 
+# How a program begins.
+BEGINNINGS: dict[str, Any] = dict(
+    budget_bytes=st.none() | budgets_bytes,
+    policy=st.sampled_from(POLICIES),
+    neighbors=st.sampled_from([(), (1,), (1, 2)]),
+    on_board=st.booleans(),
+    settings=st.fixed_dictionaries(
+        {
+            name: st.booleans()
+            for name in (
+                *("in_place", "copy_beside", "multipath", "ahead", "discard_dead"),
+                "keep_copies",
+            )
+        }
+    ),
+    prefetch=st.sampled_from(["auto", "always", "never"]),
+)
+
 
 class Programs(RuleBasedStateMachine):
     """A program on a device with two neighbours, and pools one after the other."""
@@ -59,7 +77,8 @@ class Programs(RuleBasedStateMachine):
         self._ends.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         self._ends.callback(rmm_uvm.restore)
-        self.device = rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=2)
+        self.make_device()
+        self.installs: dict[str, Any] = {"monitor": False}  # more of what is asked for
         self.pools: list[Any] = []  # the installed one last
         self.live: list[Buffer] = []
         self.pins: list[tuple[Buffer, Any]] = []
@@ -69,6 +88,10 @@ class Programs(RuleBasedStateMachine):
         self.began_bytes = (0, 0)  # what had left when the monitor began: before, and after
         self.failing = 0
         self.writes = 0
+
+    def make_device(self, **features: bool) -> None:
+        """Make the device that the program runs on."""
+        self.device = rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=2, **features)
 
     @contextlib.contextmanager
     def _driver_may_fail(self) -> Iterator[None]:
@@ -84,22 +107,7 @@ class Programs(RuleBasedStateMachine):
 
     # Pools
 
-    @initialize(
-        budget_bytes=st.none() | budgets_bytes,
-        policy=st.sampled_from(POLICIES),
-        neighbors=st.sampled_from([(), (1,), (1, 2)]),
-        on_board=st.booleans(),
-        settings=st.fixed_dictionaries(
-            {
-                name: st.booleans()
-                for name in (
-                    *("in_place", "copy_beside", "multipath", "ahead", "discard_dead"),
-                    "keep_copies",
-                )
-            }
-        ),
-        prefetch=st.sampled_from(["auto", "always", "never"]),
-    )
+    @initialize(**BEGINNINGS)
     def begin(self, **asked: Any) -> None:
         self.install(**asked)
 
@@ -130,7 +138,7 @@ class Programs(RuleBasedStateMachine):
                 device_budget=budget,
                 prefetch=prefetch,
                 libraries=(),
-                monitor=False,
+                **self.installs,
             )
         self._forget_empty_pools()
         current = rmm_uvm.current_installation()
