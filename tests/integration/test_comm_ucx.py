@@ -41,6 +41,7 @@ def _run(name: str) -> subprocess.CompletedProcess[str]:
         "stock_connects",
         "stock_listens",
         "other_version",
+        "garbage",
         "without_backing",
         "killed_sender",
         "killed_receiver",

@@ -26,7 +26,9 @@ from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, introdu
 from rmm_uvm.dask.comm.receive import receive_message
 from rmm_uvm.dask.comm.send import frame_bytes, send_message
 from rmm_uvm.dask.comm.staging import staging_for_frames
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.support.messages import shown
 
 try:
     from distributed_ucxx.config import get_rmm_config, get_ucx_config
@@ -137,16 +139,25 @@ class UvmComm(UCXX):
         if frames is None:
             self.abort()
             raise CommClosedError("Connection closed by writer")
+        shaking_hands = not self.remote_info
         try:
-            return await from_frames(
+            msg = await from_frames(
                 frames,
                 deserialize=self.deserialize,
                 deserializers=deserializers,
                 allow_offload=self.allow_offload and _has_much_on_the_host(frames),
             )
+            if shaking_hands:
+                _refuse_other_than_handshake(msg)
         except EOFError as error:
             self.abort()
             raise CommClosedError("Aborted stream on truncated data") from error
+        except Exception as error:
+            if shaking_hands:  # later it is a task's data, and its reader has to see the error
+                totals().refused_messages += 1
+                self._break_off(error, "shaking hands")
+            raise
+        return msg
 
     def _break_off(self, error: BaseException, doing: str) -> None:
         """Close the connection, and raise what Dask understands by that."""
@@ -249,6 +260,11 @@ def _has_much_on_the_host(frames: Collection[Any]) -> bool:
         frame_bytes(frame) for frame in frames if not hasattr(frame, "__cuda_array_interface__")
     )
     return bool(OFFLOAD_THRESHOLD) and host_bytes > OFFLOAD_THRESHOLD
+
+
+def _refuse_other_than_handshake(message: Any) -> None:
+    if not isinstance(message, dict):
+        raise DataError(f"a handshake was expected, and {shown(message)} came")
 
 
 def _stock(address: str) -> str:

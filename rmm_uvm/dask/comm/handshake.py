@@ -9,17 +9,23 @@ peer: everything is sent to it as distributed-ucxx would.
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from rmm_uvm import __version__
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.dask.comm.staging import current_staging
-from rmm_uvm.dask.comm.wire import WIRE_VERSION
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.dask.comm.wire import MOST_MESSAGE_BYTES, WIRE_VERSION
+from rmm_uvm.errors import DataError
+from rmm_uvm.support.messages import shown
 
 __all__ = ["HANDSHAKE_KEY", "STOCK_PEER", "Peer", "Receives", "introduce", "meet"]
 
 HANDSHAKE_KEY = "rmm-uvm"
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}")
 
 Receives: TypeAlias = Literal["host", "direct", "staged"]
 """Where a process puts device frames: it cannot; in memory that CUDA IPC exports; in other."""
@@ -68,25 +74,48 @@ def meet(local: Mapping[str, Any], remote: Mapping[str, Any]) -> Peer:
 
     Raises
     ------
-    ValueError
-        If it speaks another version of our wire format; Dask shows it to both ends.
+    DataError
+        If it speaks another version of our wire format, or says what none of ours does. It is a
+        ValueError, which Dask shows to both ends; it is counted.
 
     Examples
     --------
     >>> meet({}, {"compression": None})
     Peer(ours=False, receives='staged', chunk_bytes=None)
     """
-    said = remote.get(HANDSHAKE_KEY)
+    try:
+        return _peer(local.get(HANDSHAKE_KEY, {}), remote.get(HANDSHAKE_KEY))
+    except DataError:
+        totals().refused_messages += 1
+        raise
+
+
+def _peer(own: Mapping[str, Any], said: Any) -> Peer:
     if said is None:
         return STOCK_PEER
-    own = local.get(HANDSHAKE_KEY, {})
-    if said.get("wire") != own.get("wire"):
-        raise ValueError(
+    if not isinstance(said, dict):
+        raise DataError(f"a peer says {shown(said)} of its rmm-uvm: no handshake of ucxuvm")
+    wire, version = said.get("wire"), said.get("version")
+    if type(wire) is not int or wire != own.get("wire"):
+        named = version if isinstance(version, str) and _VERSION.fullmatch(version) else "there"
+        raise DataError(
             f"rmm-uvm {own.get('version')} speaks wire version {own.get('wire')} of ucxuvm, and "
-            f"the peer's rmm-uvm {said.get('version')} speaks {said.get('wire')}: "
+            f"the peer's rmm-uvm {named} speaks {shown(wire)}: "
             "install the same rmm-uvm on all machines of the cluster"
         )
-    return Peer(ours=True, receives=said["receives"], chunk_bytes=said["chunk_bytes"])
+    where, chunk_bytes = said.get("receives"), said.get("chunk_bytes")
+    if not isinstance(where, str) or where not in get_args(Receives):
+        raise DataError(f"a peer receives {shown(where)}: one of {', '.join(get_args(Receives))}")
+    if chunk_bytes is not None and not _is_chunk_size(chunk_bytes):
+        raise DataError(
+            f"a peer has chunks of {shown(chunk_bytes)} bytes: a positive multiple of "
+            f"{ALIGNMENT_BYTES} was expected, or none"
+        )
+    return Peer(ours=True, receives=cast(Receives, where), chunk_bytes=chunk_bytes)
+
+
+def _is_chunk_size(value: Any) -> bool:
+    return type(value) is int and 0 < value <= MOST_MESSAGE_BYTES and not value % ALIGNMENT_BYTES
 
 
 def receives() -> Receives:

@@ -7,12 +7,12 @@ Both ends compute the same plan from the sizes in the header, so the plan itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rmm_uvm.errors import DataError
 
-__all__ = ["ALIGNMENT_BYTES", "Piece", "PlannedChunk", "plan_stream"]
+__all__ = ["ALIGNMENT_BYTES", "Piece", "PlannedChunk", "chunk_count", "plan_stream"]
 
 ALIGNMENT_BYTES = 256
 """Where a frame may begin in the stream; what cudaMalloc aligns to, so copies stay fast."""
@@ -53,8 +53,25 @@ class PlannedChunk(NamedTuple):
         return sum(piece.nbytes for piece in self.pieces)
 
 
-def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
+def chunk_count(sizes: Sequence[int], chunk_bytes: int) -> int:
+    """Return how many chunks `plan_stream` gives for the same arguments.
+
+    Examples
+    --------
+    >>> chunk_count([300, 1000], chunk_bytes=1024)
+    2
+    """
+    end_bytes = 0
+    for size in filter(None, sizes):
+        end_bytes = -(-end_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES + size
+    return -(-end_bytes // chunk_bytes)
+
+
+def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> Iterator[PlannedChunk]:
     """Lay frames one after the other and cut the result into chunks.
+
+    A peer tells the sizes, so the plan is made as it is used: all of it could take more memory
+    than the frames do.
 
     Parameters
     ----------
@@ -63,9 +80,9 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
     chunk_bytes : int
         Size of a full chunk; a positive multiple of `ALIGNMENT_BYTES`.
 
-    Returns
-    -------
-    list of PlannedChunk
+    Yields
+    ------
+    PlannedChunk
         In the order in which they travel. None if all frames are empty.
 
     Raises
@@ -84,7 +101,6 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
         raise DataError(
             f"chunks of {chunk_bytes} bytes: a positive multiple of {ALIGNMENT_BYTES} was expected"
         )
-    chunks: list[PlannedChunk] = []
     pieces: list[Piece] = []
     used_bytes = 0  # of the chunk that is being filled
     for frame, size in enumerate(sizes):
@@ -94,11 +110,10 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
         while done_bytes < size:
             start = -(-used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
             if start == chunk_bytes:
-                chunks.append(PlannedChunk(used_bytes, tuple(pieces)))
+                yield PlannedChunk(used_bytes, tuple(pieces))
                 pieces, start = [], 0
             nbytes = min(size - done_bytes, chunk_bytes - start)
             pieces.append(Piece(frame, done_bytes, start, nbytes))
             used_bytes, done_bytes = start + nbytes, done_bytes + nbytes
     if pieces:
-        chunks.append(PlannedChunk(used_bytes, tuple(pieces)))
-    return chunks
+        yield PlannedChunk(used_bytes, tuple(pieces))

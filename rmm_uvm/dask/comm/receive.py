@@ -25,16 +25,19 @@ one loop. Where a peer stops reading, waiting ends after `CommSettings.wait_seco
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
 from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
-from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, plan_stream
+from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, chunk_count, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
 from rmm_uvm.dask.comm.staging import Staging
+from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.dask.comm.wire import (
+    MOST_MESSAGE_BYTES,
     PRELUDE_BYTES,
     READY,
     FrameKind,
@@ -43,7 +46,8 @@ from rmm_uvm.dask.comm.wire import (
     unpack_header,
     unpack_prelude,
 )
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import AvailabilityError, DataError
+from rmm_uvm.machine.host_memory import host_memory
 
 __all__ = ["receive_message"]
 
@@ -73,9 +77,19 @@ async def receive_message(
     Raises
     ------
     Exception
-        Whatever the channel, a copy or an allocation raises, and `DataError` for a header that
-        cannot be. The connection is then of no use; chunks are in quarantine.
+        Whatever the channel, a copy or an allocation raises, and `DataError` for a message that
+        cannot be, which is counted. The connection is then of no use; chunks are in quarantine.
     """
+    try:
+        return await _receive(channel, staging_of, host_buffer)
+    except DataError:
+        totals().refused_messages += 1
+        raise
+
+
+async def _receive(
+    channel: Channel, staging_of: Callable[[], Staging], host_buffer: Callable[[int], Any]
+) -> list[Any] | None:
     prelude = bytearray(PRELUDE_BYTES)
     await channel.recv(prelude, idle=True)
     closing, entries = unpack_prelude(prelude)
@@ -83,12 +97,22 @@ async def receive_message(
         return None
     packed = bytearray(header_bytes(entries))
     await channel.recv(packed)
-    header = unpack_header(packed, entries)
+    header = unpack_header(packed, entries, most_host_bytes())
     if not any(header.kinds):
         frames = [host_buffer(size) for size in header.sizes]
         await _receive_whole(channel, frames, header)
         return frames
     return await _receive_device_frames(channel, header, staging_of(), host_buffer)
+
+
+@functools.cache
+def most_host_bytes() -> int:
+    """Return the host memory that this process could have if it were alone, in bytes."""
+    try:
+        memory = host_memory()
+    except AvailabilityError:
+        return MOST_MESSAGE_BYTES
+    return min(memory.total_bytes, memory.limit_bytes or memory.total_bytes)
 
 
 async def _receive_device_frames(
@@ -113,9 +137,11 @@ async def _receive_device_frames(
         await _receive_whole(channel, frames, header)
         _count_whole(frames, header, staging)
         if targets:
-            plans = plan_stream([target.nbytes for target in targets], header.chunk_bytes)
+            sizes = [target.nbytes for target in targets]
+            plans = plan_stream(sizes, header.chunk_bytes)
+            count = chunk_count(sizes, header.chunk_bytes)
             with staging.hold(staging.receiving) as held:
-                await _receive_stream(channel, plans, targets, held, staging)
+                await _receive_stream(channel, plans, count, targets, held, staging)
     except BaseException:
         staging.totals.aborted_transfers += 1
         staging.keep(frames)  # the peer, or copies of ours, may still be writing them
@@ -145,7 +171,8 @@ class _StreamFrame:
 
 async def _receive_stream(
     channel: Channel,
-    plans: Sequence[PlannedChunk],
+    plans: Iterable[PlannedChunk],
+    count: int,
     targets: Sequence[_StreamFrame],
     held: Holding,
     staging: Staging,
@@ -154,7 +181,7 @@ async def _receive_stream(
     arriving: collections.deque[_Arriving] = collections.deque()
     leaving: collections.deque[_Leaving] = collections.deque()
     turn = Turn()
-    ready = _Ready(channel) if len(plans) > 1 else None
+    ready = _Ready(channel) if count > 1 else None
     for number, plan in enumerate(plans):
         if number and ready is not None:
             # Nothing is held while it may be long: see step 1 of the proof.
@@ -180,7 +207,7 @@ async def _receive_stream(
                 await staging.settle_for_transport()
             place = chunk.view(plan.nbytes)
         arriving.append(_Arriving(channel.recv(place), plan, chunk))
-        if number + 1 < len(plans) and ready is not None:
+        if number + 1 < count and ready is not None:
             ready.post()  # behind the chunk, as it was sent
         while len(arriving) >= DEPTH:
             await _arrive(arriving.popleft(), leaving, targets, staging)

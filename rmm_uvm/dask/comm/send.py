@@ -137,13 +137,15 @@ async def _send_device_frames(
     stream = [frame for frame in frames if frame.kind is FrameKind.STREAM]
     if stream:
         chunk_bytes = min(filter(None, (staging.chunk_bytes, peer.chunk_bytes)))
-        plans = plan_stream([frame.nbytes for frame in stream], chunk_bytes)
-        staging.remarks.message(sum(plan.nbytes for plan in plans), staging.sending.total_bytes)
+        sizes = [frame.nbytes for frame in stream]
+        plans = plan_stream(sizes, chunk_bytes)
+        staging.remarks.message(sum(sizes), staging.sending.total_bytes)
         with staging.hold(staging.sending) as held:
             # Before the header, which stands for the first chunk's ready message.
-            first = await _prepared(held, plans[0], stream, staging)
+            first = next(plans)
+            outgoing = await _prepared(held, first, stream, staging)
             await _send_whole(channel, frames, chunk_bytes)
-            await _send_stream(channel, plans, stream, first, held, staging)
+            await _send_stream(channel, first, outgoing, plans, stream, held, staging)
     else:
         await _send_whole(channel, frames, 0)
     for frame in frames:
@@ -177,23 +179,22 @@ class _Outgoing(NamedTuple):
 
 async def _send_stream(
     channel: Channel,
-    plans: Sequence[PlannedChunk],
+    plan: PlannedChunk,
+    outgoing: _Outgoing,
+    plans: Iterator[PlannedChunk],
     stream: Sequence[_Frame],
-    first: _Outgoing,
     held: Holding,
     staging: Staging,
 ) -> None:
-    """Send all chunks, the next being filled while others are under way."""
+    """Send the first chunk and the others, the next being filled while others are under way."""
     under_way: collections.deque[_UnderWay] = collections.deque()
-    outgoing, turn = first, Turn()
-    for number, plan in enumerate(plans):
-        # Both posted at once: a chunk that was announced is on its way.
-        ready = channel.send(READY) if number else None
+    turn = Turn()
+    ready: PostedMessage | None = None  # the header stands for the first chunk's
+    while True:
         under_way.append(_UnderWay(ready, channel.send(outgoing.buffer), outgoing.chunk))
         staging.totals.count("sent", way_through(outgoing.chunk), plan.frame_bytes)
-        if number + 1 == len(plans):
+        if (coming := next(plans, None)) is None:
             break
-        coming = plans[number + 1]
         while (found := _prepare_now(held, coming, stream, staging)) is None and under_way:
             await _finish(under_way.popleft(), channel, held)
         if found is None and not channel.alive:
@@ -206,6 +207,9 @@ async def _send_stream(
         if outgoing.copied is not None:
             await staging.reached(outgoing.copied)
         await turn.give_way()
+        plan = coming
+        # Both posted at once: a chunk that was announced is on its way.
+        ready = channel.send(READY)
     while under_way:
         await _finish(under_way.popleft(), channel, held)
 

@@ -38,6 +38,8 @@ class CommTotals:
         For how long, all together.
     aborted_transfers : int
         Messages with device frames that ended with an error, on either side.
+    refused_messages : int
+        Messages and handshakes that were refused since they are none of this protocol.
     """
 
     sent_staged_bytes: int = 0
@@ -49,6 +51,7 @@ class CommTotals:
     chunk_waits: int = 0
     chunk_wait_seconds: float = 0.0
     aborted_transfers: int = 0
+    refused_messages: int = 0
 
     def count(self, direction: Direction, way: Way, nbytes: int) -> None:
         """Add bytes that went some way."""

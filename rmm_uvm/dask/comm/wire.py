@@ -5,6 +5,9 @@
 They are distributed-ucxx's own, byte for byte, as long as no frame travels in the stream: its
 "is this frame on a device" is our kind 0 or 1. `FrameKind.STREAM` and `FrameKind.CHUNK` are only
 ever sent to a peer whose handshake said that it understands them.
+
+This is the only reader of both. It accepts what `pack_prelude` and `pack_header` can make, byte for
+byte, and refuses everything else before memory is taken for what it claims.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.errors import DataError
 
 __all__ = [
+    "MOST_ENTRIES",
+    "MOST_MESSAGE_BYTES",
     "PRELUDE_BYTES",
     "READY",
     "WIRE_VERSION",
@@ -35,6 +40,12 @@ WIRE_VERSION = 1
 
 READY = b"\xa7"
 """Says that the next chunk is on its way; its value is checked, so that lost step is noticed."""
+
+MOST_ENTRIES = 1 << 22
+"""Of a header, which then has 36 MiB. Dask sends a few frames for each object of a message."""
+
+MOST_MESSAGE_BYTES = 1 << 47
+"""Of all frames of a message: what a process on x86-64 or Arm can address at all."""
 
 # Native sizes and alignment: what distributed-ucxx packs.
 _PRELUDE = struct.Struct("?Q")
@@ -79,8 +90,22 @@ def pack_prelude(*, closing: bool, entries: int) -> bytes:
 
 
 def unpack_prelude(message: bytes | bytearray | memoryview) -> tuple[bool, int]:
-    """Return what `pack_prelude` was given."""
+    """Return what `pack_prelude` was given.
+
+    Raises
+    ------
+    DataError
+        If it cannot be one of this format, or the header would be longer than any.
+    """
+    if len(message) != PRELUDE_BYTES:
+        raise DataError(f"a prelude of {len(message)} bytes: it has {PRELUDE_BYTES}")
     closing, entries = _PRELUDE.unpack(message)
+    if pack_prelude(closing=closing, entries=entries) != message:
+        raise DataError(f"no prelude of ucxuvm: {bytes(message).hex()}")
+    if not closing:
+        _refuse_entries(entries)
+    elif entries:
+        raise DataError(f"{entries} frames of a peer that hangs up")
     return closing, entries
 
 
@@ -92,20 +117,46 @@ def header_bytes(entries: int) -> int:
 def pack_header(
     kinds: Sequence[FrameKind], sizes: Sequence[int], chunk_bytes: int = 0
 ) -> tuple[int, bytes]:
-    """Return the number of entries, for the prelude, and the header itself."""
-    if chunk_bytes:
-        kinds, sizes = [*kinds, FrameKind.CHUNK], [*sizes, chunk_bytes]
-    return len(kinds), struct.pack(_header_format(len(kinds)), *kinds, *sizes)
-
-
-def unpack_header(message: bytes | bytearray | memoryview, entries: int) -> Header:
-    """Return what a header says.
+    """Return the number of entries, for the prelude, and the header itself.
 
     Raises
     ------
     DataError
-        If it cannot be one of this format: the two ends have lost step.
+        If there are more than a header may have.
     """
+    if chunk_bytes:
+        kinds, sizes = [*kinds, FrameKind.CHUNK], [*sizes, chunk_bytes]
+    _refuse_entries(len(kinds))
+    return len(kinds), struct.pack(_header_format(len(kinds)), *kinds, *sizes)
+
+
+def unpack_header(
+    message: bytes | bytearray | memoryview,
+    entries: int,
+    most_host_bytes: int = MOST_MESSAGE_BYTES,
+) -> Header:
+    """Return what a header says.
+
+    Parameters
+    ----------
+    message : bytes-like
+        The header.
+    entries : int
+        How many it has, as the prelude said.
+    most_host_bytes : int
+        What its host frames may have together: the memory of this machine.
+
+    Raises
+    ------
+    DataError
+        If it cannot be one of this format, or its frames are larger than any can be: the two ends
+        have lost step, or the other end is none of ours.
+    """
+    if len(message) != header_bytes(entries):
+        raise DataError(
+            f"a header of {len(message)} bytes: one of {entries} entries has "
+            f"{header_bytes(entries)}"
+        )
     values = struct.unpack(_header_format(entries), message)
     try:
         kinds = tuple(map(FrameKind, values[:entries]))
@@ -113,15 +164,37 @@ def unpack_header(message: bytes | bytearray | memoryview, entries: int) -> Head
         raise DataError(
             f"a header with a kind that wire version 1 does not have: {error}"
         ) from None
+    if any(message[entries : entries + -entries % 8]):
+        raise DataError("a header with something between its kinds and its sizes")
     sizes = values[entries:]
+    if (total_bytes := sum(sizes)) > MOST_MESSAGE_BYTES:
+        raise DataError(f"a message of {total_bytes} bytes: no process can hold so many")
     chunk_bytes = 0
     if kinds and kinds[-1] is FrameKind.CHUNK:
         kinds, sizes, chunk_bytes = kinds[:-1], sizes[:-1], sizes[-1]
         if chunk_bytes == 0 or chunk_bytes % ALIGNMENT_BYTES:
             raise DataError(f"a header with chunks of {chunk_bytes} bytes")
+    host_bytes = sum(
+        size for kind, size in zip(kinds, sizes, strict=True) if kind is FrameKind.HOST
+    )
+    if host_bytes > most_host_bytes:
+        raise DataError(
+            f"a message with {host_bytes} bytes for the host, which has {most_host_bytes}: "
+            "ask for fewer results at a time"
+        )
     if FrameKind.CHUNK in kinds or (FrameKind.STREAM in kinds) != bool(chunk_bytes):
         raise DataError("a header whose stream has no size, or more than one")
     return Header(kinds, sizes, chunk_bytes)
+
+
+def _refuse_entries(entries: int) -> None:
+    if entries == 0:
+        raise DataError("a message without frames: every message of Dask has one at least")
+    if entries > MOST_ENTRIES:
+        raise DataError(
+            f"a message of {entries} frames: at most {MOST_ENTRIES} travel at once; "
+            "ask for fewer results at a time"
+        )
 
 
 def _header_format(entries: int) -> str:

@@ -35,6 +35,7 @@ _TEXTS = {
     "chunk_waits": "How often a transfer waited for a staging chunk",
     "chunk_wait_seconds": "For how long transfers waited for staging chunks",
     "aborted_transfers": "Messages with device frames that ended with an error",
+    "refused_messages": "Messages and handshakes that are none of this protocol",
 }
 
 

@@ -14,12 +14,14 @@ import gc
 import multiprocessing
 import os
 import signal
+import struct
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import dask
 import distributed_ucxx.ucxx as stock
+import msgpack
 import rmm
 from distributed import Client, LocalCluster, wait
 from distributed.comm import connect, listen
@@ -207,6 +209,66 @@ async def other_version() -> None:
     async with asyncio.timeout(60):
         await ended.wait()
     listener.stop()
+
+
+def _handshake_of(message: Any) -> list[bytes]:
+    """Return the messages of a first message that is well formed, whatever it says."""
+    frame = msgpack.dumps(message)
+    count, header = wire.pack_header([wire.FrameKind.HOST], [len(frame)])
+    return [wire.pack_prelude(closing=False, entries=count), header, frame]
+
+
+async def garbage() -> None:
+    """Whatever comes in place of a handshake closes its connection alone, and is counted."""
+    install()
+    stock.init_once()
+    import ucxx  # not before distributed-ucxx has set it up
+
+    served = []
+
+    async def handler(comm: Any) -> None:
+        served.append(comm)
+        await echo(comm)
+
+    one = wire.pack_prelude(closing=False, entries=1)
+    refused = [
+        [b"\x02" + bytes(15)],
+        [random_bytes(16, 1)],
+        [wire.pack_prelude(closing=False, entries=10**9)],
+        [wire.pack_prelude(closing=False, entries=2**64 - 1)],
+        [wire.pack_prelude(closing=False, entries=0)],
+        [one, random_bytes(16, 2)],
+        [one, struct.pack("BQ", 0, 2**64 - 1)],
+        [one, struct.pack("BQ", 1, 2**64 - 1)],
+        [one, struct.pack("BQ", 0, 1 << 46)],
+        _handshake_of([1, 2]),
+        _handshake_of(None),
+        [*_handshake_of("x")[:2], b"\xc1\xc1"],
+    ]
+    # UCX gives less than was asked for without a word: what is missing stays zero.
+    refused += [[b""], [b"\0"], [one, b"\0"]]
+    # These the transport notices: more than was asked for, and a peer that goes away.
+    broken = [[one * 2], _handshake_of({})[:2]]
+    listener = await listen("ucxuvm://127.0.0.1:0", handler)
+    try:
+        for number, messages in enumerate(refused + broken):
+            raw = await ucxx.create_endpoint("127.0.0.1", listener.get_host_port()[1])
+            for message in messages:
+                await raw.send(message)
+            if messages is broken[-1]:
+                raw.abort()
+                continue
+            async with asyncio.timeout(30):
+                while raw.alive:
+                    await asyncio.sleep(0.001)
+            assert totals().refused_messages == min(number + 1, len(refused)), (number, messages)
+        assert served == []
+        comm = await connect(listener.contact_address)
+        await exchange(comm, 1000, 1)
+        await comm.close()
+    finally:
+        listener.stop()
+    assert_whole()
 
 
 async def without_backing() -> None:

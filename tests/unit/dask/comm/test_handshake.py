@@ -10,6 +10,8 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer, introduce, meet, receives, way_of
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.errors import DataError
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 
 
@@ -92,3 +94,35 @@ def test_peer_of_another_version_is_refused_in_one_line_that_names_both(wire: ob
     assert rmm_uvm.__version__ in text
     assert "rmm-uvm 9.9 speaks" in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(0, 1, -1, 1.5, "x", b"x", [], [1], True, {}, {"wire": [1]}, {"wire": True}),
+        {"wire": 1},
+        {"wire": 1, "receives": "host", "chunk_bytes": -256},
+        {"wire": 1, "receives": "host", "chunk_bytes": 0},
+        {"wire": 1, "receives": "host", "chunk_bytes": 100},
+        {"wire": 1, "receives": "host", "chunk_bytes": 1 << 63},
+        {"wire": 1, "receives": "host", "chunk_bytes": True},
+        {"wire": 1, "receives": "staged", "chunk_bytes": "256"},
+        {"wire": 1, "receives": "elsewhere"},
+        {"wire": 1, "receives": [], "chunk_bytes": 256},
+        {"wire": 2, "version": "9\x1b[2J\n" * 1000},
+        {"wire": "9" * 100_000, "version": "9.9"},
+    ],
+)
+def test_peer_that_says_nonsense_is_refused_in_one_line_and_counted(said: object) -> None:
+    before = totals().refused_messages
+    with pytest.raises(DataError) as refused:
+        meet({"rmm-uvm": introduce()}, {"rmm-uvm": said})
+    text = str(refused.value)
+    assert text.isprintable()
+    assert len(text) < 300
+    assert totals().refused_messages == before + 1
+
+
+def test_peer_without_chunks_is_ours() -> None:
+    said = {**introduce(), "receives": "host", "chunk_bytes": None}
+    assert meet({"rmm-uvm": introduce()}, {"rmm-uvm": said}) == Peer(True, "host", None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES, plan_stream
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES, chunk_count, plan_stream
 from rmm_uvm.errors import DataError
 
 CHUNK = 1024
@@ -22,7 +22,8 @@ def test_plan_of_any_frames_has_every_byte_once_and_in_order(
 ) -> None:
     done = [0] * len(sizes)
     last = -1
-    chunks = plan_stream(sizes, chunk_bytes)
+    chunks = list(plan_stream(sizes, chunk_bytes))
+    assert chunk_count(sizes, chunk_bytes) == len(chunks)
     for chunk in chunks:
         end = 0
         for piece in chunk.pieces:
@@ -41,7 +42,7 @@ def test_plan_of_any_frames_has_every_byte_once_and_in_order(
 def test_plan_of_any_frames_begins_each_at_a_multiple_and_fills_chunks(
     sizes: list[int],
 ) -> None:
-    chunks = plan_stream(sizes, CHUNK)
+    chunks = list(plan_stream(sizes, CHUNK))
     for number, chunk in enumerate(chunks):
         assert chunk.nbytes > CHUNK - ALIGNMENT_BYTES or number == len(chunks) - 1
         for piece in chunk.pieces:
@@ -50,19 +51,25 @@ def test_plan_of_any_frames_begins_each_at_a_multiple_and_fills_chunks(
 
 
 def test_plan_of_many_small_frames_needs_few_chunks() -> None:
-    assert len(plan_stream([100] * 40, 10 * CHUNK)) == 1
+    assert len(list(plan_stream([100] * 40, 10 * CHUNK))) == 1
 
 
 def test_plan_of_nothing_has_no_chunk() -> None:
-    assert plan_stream([], CHUNK) == plan_stream([0, 0], CHUNK) == []
+    assert list(plan_stream([], CHUNK)) == list(plan_stream([0, 0], CHUNK)) == []
 
 
 @pytest.mark.parametrize("chunk_bytes", [0, -256, 100, 257])
 def test_plan_with_an_odd_chunk_is_refused(chunk_bytes: int) -> None:
     with pytest.raises(DataError, match="multiple of 256"):
-        plan_stream([1], chunk_bytes)
+        list(plan_stream([1], chunk_bytes))
 
 
 def test_plan_with_a_negative_size_is_refused() -> None:
     with pytest.raises(DataError, match="-1 bytes"):
-        plan_stream([5, -1], CHUNK)
+        list(plan_stream([5, -1], CHUNK))
+
+
+def test_plan_of_a_message_that_a_peer_made_up_is_not_made_beforehand() -> None:
+    plans = plan_stream([1 << 47], ALIGNMENT_BYTES)
+    assert next(plans).nbytes == ALIGNMENT_BYTES
+    assert chunk_count([1 << 47], ALIGNMENT_BYTES) == (1 << 47) // ALIGNMENT_BYTES

@@ -34,6 +34,7 @@ def plain() -> Process:
 
 any_frames = st.lists(
     st.tuples(st.booleans(), st.one_of(st.sampled_from(EDGES), st.integers(0, 10 * CHUNK))),
+    min_size=1,
     max_size=8,
 )
 

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.dask.comm.wire import (
+    MOST_ENTRIES,
+    MOST_MESSAGE_BYTES,
     PRELUDE_BYTES,
     FrameKind,
     header_bytes,
@@ -21,7 +23,9 @@ from rmm_uvm.dask.comm.wire import (
 )
 from rmm_uvm.errors import DataError
 
-frames = st.lists(st.tuples(st.booleans(), st.integers(0, 2**64 - 1)), max_size=20)
+frames = st.lists(
+    st.tuples(st.booleans(), st.integers(0, MOST_MESSAGE_BYTES // 32)), min_size=1, max_size=20
+)
 
 
 @given(frames)
@@ -50,8 +54,68 @@ def test_header_with_a_stream_comes_back_as_it_was(
     assert header.chunk_bytes == chunk_bytes
 
 
-def test_prelude_comes_back_as_it_was() -> None:
-    assert unpack_prelude(pack_prelude(closing=True, entries=3)) == (True, 3)
+@pytest.mark.parametrize(("closing", "entries"), [(True, 0), (False, 1), (False, MOST_ENTRIES)])
+def test_prelude_comes_back_as_it_was(closing: bool, entries: int) -> None:
+    packed = pack_prelude(closing=closing, entries=entries)
+    assert unpack_prelude(packed) == (closing, entries)
+
+
+@pytest.mark.parametrize(
+    ("prelude", "match"),
+    [
+        (b"", "0 bytes"),
+        (bytes(15), "15 bytes"),
+        (bytes(17), "17 bytes"),
+        (struct.pack("BQ", 2, 1), "no prelude"),
+        (b"\0\0\0\1\0\0\0\0" + bytes([1, *bytes(7)]), "no prelude"),
+        (struct.pack("?Q", False, 0), "without frames"),
+        (struct.pack("?Q", True, 1), "1 frames of a peer that hangs up"),
+        (struct.pack("?Q", False, MOST_ENTRIES + 1), "at most 4194304"),
+        (struct.pack("?Q", False, 10**9), "at most"),
+        (struct.pack("?q", False, -1), "18446744073709551615 frames"),
+    ],
+)
+def test_prelude_that_cannot_be_is_refused(prelude: bytes, match: str) -> None:
+    with pytest.raises(DataError, match=match) as refused:
+        unpack_prelude(bytearray(prelude))
+    assert "\n" not in str(refused.value)
+
+
+def test_message_of_too_many_frames_is_not_sent() -> None:
+    with pytest.raises(DataError, match="ask for fewer results"):
+        pack_header([FrameKind.HOST] * (MOST_ENTRIES + 1), [1] * (MOST_ENTRIES + 1))
+
+
+def test_header_of_another_length_is_refused() -> None:
+    count, packed = pack_header([FrameKind.HOST], [5])
+    for wrong in (b"", packed[:-1], packed + b"\0"):
+        with pytest.raises(DataError, match="of 1 entries has 16"):
+            unpack_header(wrong, count)
+
+
+def test_header_with_something_in_its_padding_is_refused() -> None:
+    count, packed = pack_header([FrameKind.HOST], [5])
+    with pytest.raises(DataError, match="between its kinds and its sizes"):
+        unpack_header(packed[:3] + b"\1" + packed[4:], count)
+
+
+@pytest.mark.parametrize("kind", [FrameKind.HOST, FrameKind.DEVICE])
+@pytest.mark.parametrize(
+    "sizes", [(2**64 - 1,), (2**63, 2**63), (2**64 - 1, 2), (MOST_MESSAGE_BYTES, 1)]
+)
+def test_message_that_no_process_can_hold_is_refused(
+    kind: FrameKind, sizes: tuple[int, ...]
+) -> None:
+    count, packed = pack_header([kind] * len(sizes), sizes)
+    with pytest.raises(DataError, match="no process can hold"):
+        unpack_header(packed, count)
+
+
+def test_message_that_the_host_cannot_hold_is_refused_by_its_host_frames_alone() -> None:
+    count, packed = pack_header([FrameKind.HOST, FrameKind.DEVICE, FrameKind.HOST], [60, 500, 41])
+    assert unpack_header(packed, count, most_host_bytes=101).sizes == (60, 500, 41)
+    with pytest.raises(DataError, match="101 bytes for the host, which has 100"):
+        unpack_header(packed, count, most_host_bytes=100)
 
 
 @pytest.mark.parametrize(
