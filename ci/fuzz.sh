@@ -4,7 +4,7 @@
 #
 # Fuzzes the readers of files and settings with atheris.
 #   ci/fuzz.sh [SECONDS [TARGET...]]     default: 60 seconds, every target of tests/fuzz/targets.py
-#   ci/fuzz.sh --short     some seconds each (39 together), from the repository's corpus alone: what CI runs
+#   ci/fuzz.sh --short     some seconds each (43 together), from the repository's corpus alone: what CI runs
 #   ci/fuzz.sh --keep      what runs grew below build/fuzz/work goes into tests/fuzz/grown, where it reaches more
 # Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none; where
 # there is none for it, a line says so and the status is 3.

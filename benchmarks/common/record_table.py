@@ -209,6 +209,7 @@ _NO_SPEED = "has no figure that is compared: what it finds it judges itself, and
 
 NOT_RUN = {
     "fuzzing": NotRun("executions and findings of each reader: ci/fuzz.sh 3600", _NO_SPEED),
+    "fuzzing_wire": NotRun("the same of what a peer of ucxuvm sends: ci/fuzz.sh 400", _NO_SPEED),
     "memcheck": NotRun("what Compute Sanitizer said: ci/sanitize_gpu.sh runs it", _NO_SPEED),
     "memcheck_frames": NotRun(
         "tensors that Compute Sanitizer keeps, with and without backtraces of the host",

@@ -14,7 +14,13 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-SKIPPED = {"recording": 1, "board": 0, "categories": 0, "dask-settings": 0}
+SKIPPED = {
+    "recording": 1,
+    "board": 0,
+    "categories": 0,
+    "dask-settings": 0,
+    "wire-handshake": 0,
+}
 """By target whose input is JSON: the bytes before it. A byte of zero ends it."""
 
 _VALUES = (

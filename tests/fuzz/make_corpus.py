@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from rmm_uvm.dask.comm.wire import WIRE_VERSION, FrameKind, pack_header, pack_prelude
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm_mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 
@@ -53,6 +54,8 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "dask-settings": _sections(),
         "environment": _environments(),
         "categories": _categories(),
+        "wire-message": _messages(),
+        "wire-handshake": _introductions(),
         **shared_seeds(),
     }
 
@@ -195,6 +198,40 @@ def _environments() -> dict[str, bytes]:
         "wrong-drivers": (*[""] * 9, "simulated:1MiB", "yes", "0", "-1", "inf", "1e400", "none"),
     }
     return {name: "\n".join(lines).encode()[:4095] for name, lines in texts.items()}
+
+
+def _messages() -> dict[str, bytes]:
+    host, device, stream = FrameKind.HOST, FrameKind.DEVICE, FrameKind.STREAM
+
+    def message(kinds: list[FrameKind], sizes: list[int], chunk_bytes: int = 0) -> bytes:
+        entries, header = pack_header(kinds, sizes, chunk_bytes)
+        return pack_prelude(closing=False, entries=entries) + header
+
+    return {
+        "host-frames": message([host] * 3, [3, 0, 5]) + b"headframe",
+        "device-frame": message([host, device], [4, 1 << 20]) + b"head",
+        "stream": message([host, stream, stream], [4, 5000, 1], 4096) + b"head",
+        "closing": pack_prelude(closing=True, entries=0),
+        "many-entries": pack_prelude(closing=False, entries=10**9),
+        "most-entries": pack_prelude(closing=False, entries=1 << 22),
+        "near-2-to-the-64": message([host, device], [2**64 - 1, 2**64 - 2]),
+        "larger-than-the-host": message([host], [1 << 40]),
+        "small-chunks": message([stream], [1 << 46], 256),
+        "cut-off": message([host], [100])[:20],
+    }
+
+
+def _introductions() -> dict[str, bytes]:
+    whole = {"wire": WIRE_VERSION, "version": "0.1.0", "chunk_bytes": 1 << 20, "receives": "staged"}
+    contents: dict[str, Any] = {
+        "staged": whole,
+        "host": {**whole, "chunk_bytes": None, "receives": "host"},
+        "other-version": {**whole, "wire": 2, "version": "9\x1b[2J" * 50},
+        "small-chunks": {**whole, "chunk_bytes": -256},
+        "elsewhere": {**whole, "receives": ["staged"]},
+        "number": 1,
+    }
+    return {name: json.dumps(told).encode() for name, told in contents.items()}
 
 
 def _categories() -> dict[str, bytes]:

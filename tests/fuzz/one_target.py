@@ -22,6 +22,9 @@ from . import json_changes
 # Parts of the standard library that do the work of a reader are followed as well.
 _FOLLOWED = [
     "rmm_uvm.support.kinds",
+    "rmm_uvm.dask.comm.handshake",
+    "rmm_uvm.dask.comm.receive",
+    "rmm_uvm.dask.comm.wire",
     "rmm_uvm.dask.reports.advice",
     "rmm_uvm.dask.reports.documents",
     "rmm_uvm.dask.settings",

@@ -47,6 +47,8 @@ _WEIGHTS = {
     "board": 2,
     "harvest-board": 2,
     "lease-table": 1,
+    "wire-message": 1,
+    "wire-handshake": 1,
 }
 # Atheris leaks what NumPy's comparisons give where it follows them, some 20 KiB for each input that
 # is read: a process runs for so long at most, and the next goes on with the corpus that it left.

@@ -34,6 +34,7 @@ from .payload import framed
 from .promises import Finding, attempted, written
 from .recording_target import recording
 from .settings_target import environment
+from .wire_target import wire_handshake, wire_message
 
 
 def trace_bytes(data: bytes) -> None:
@@ -132,6 +133,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "board": board,
     "harvest-board": harvest_board,
     "lease-table": lease_table,
+    "wire-message": wire_message,
+    "wire-handshake": wire_handshake,
 }
 
 

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a peer of `ucxuvm` sends: messages, and what it says of itself in the handshake."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from unittest import mock
+
+from rmm_uvm.dask.comm import receive
+from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, Peer, meet
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
+from rmm_uvm.dask.comm.wire import WIRE_VERSION, FrameKind, pack_header, pack_prelude
+from rmm_uvm.errors import AvailabilityError, DataError
+
+from .promises import Finding, attempted
+
+_HOST_BYTES = 1 << 16  # of a machine that is small, so that what takes more is seen
+_OWN = {"wire": WIRE_VERSION, "version": "1"}
+
+
+def wire_message(data: bytes) -> None:
+    """Receive a message; what is accepted is what our own sender would have sent.
+
+    Memory is taken for what can be there alone: for a header, and for frames that the host holds.
+    """
+    channel = _Bytes(data)
+    with mock.patch.object(receive, "most_host_bytes", return_value=_HOST_BYTES):
+        frames = attempted(lambda: asyncio.run(_received(channel)), (DataError, AvailabilityError))
+    if channel.asked_bytes > len(data) + _HOST_BYTES + (37 << 20):
+        raise Finding(f"{channel.asked_bytes} bytes were taken for {len(data)}")
+    if frames is not None and frames is not channel:
+        kinds = [FrameKind.HOST] * len(frames)
+        entries, header = pack_header(kinds, list(map(len, frames)))
+        sent = b"".join((pack_prelude(closing=False, entries=entries), header, *frames))
+        if not data.startswith(sent):
+            raise Finding(f"{sent!r} was understood")
+
+
+def wire_handshake(data: bytes) -> None:
+    """Meet a peer that says something of itself."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    peer = attempted(lambda: meet({HANDSHAKE_KEY: _OWN}, {HANDSHAKE_KEY: said}))
+    if peer is None or said is None:
+        return
+    told = {name: said.get(name) for name in ("wire", "receives", "chunk_bytes")}
+    if peer != Peer(True, told["receives"], told["chunk_bytes"]) or told["wire"] != WIRE_VERSION:
+        raise Finding(f"{said} was met as {peer}")
+    if peer.receives not in ("host", "direct", "staged"):
+        raise Finding(f"nobody receives so: {peer}")
+    size = peer.chunk_bytes
+    if size is not None and (type(size) is not int or size < 1 or size % ALIGNMENT_BYTES):
+        raise Finding(f"no size of chunks: {peer}")
+
+
+async def _received(channel: _Bytes) -> Any:
+    """Return host frames, or the channel where a peer hung up or went away in a message."""
+    try:
+        return await receive.receive_message(channel, _no_device) or channel
+    except ConnectionError:
+        return channel
+
+
+def _no_device() -> Any:
+    raise AvailabilityError("a device frame, and there is no device")
+
+
+class _Bytes:
+    """A transport that has some bytes to give, and then breaks."""
+
+    alive = True
+
+    def __init__(self, data: bytes) -> None:
+        self._left = memoryview(data)
+        self.asked_bytes = 0
+
+    def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.asked_bytes += len(buffer)
+        if len(self._left) < len(buffer):
+            raise ConnectionError("the peer went away")
+        buffer[:] = self._left[: len(buffer)]
+        self._left = self._left[len(buffer) :]
+        done.set_result(None)
+        return done
+
+    def send(self, buffer: Any) -> asyncio.Future[None]:
+        raise Finding(f"{bytes(buffer)!r} was sent by a reader")
