@@ -170,7 +170,7 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
     if isinstance(driver, UvmDriver):
         return driver
     if not isinstance(device, int) or isinstance(device, bool) or device < 0:
-        raise ConfigurationError(f"device={device!r}: devices are numbered from 0")
+        raise ConfigurationError(f"device={shown(device)}: devices are numbered from 0")
     if driver is not None and not isinstance(driver, str):
         raise ConfigurationError(f"driver={shown(driver)}: {DRIVERS}")
     name = driver if driver is not None else setting("RMM_UVM_DRIVER")

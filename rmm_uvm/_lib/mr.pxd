@@ -59,6 +59,10 @@ cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_
     cdef cppclass simulated_cuda_memory_resource:
         simulated_cuda_memory_resource(shared_ptr[simulated_device]) except +
 
+cdef extern from "rmm_uvm/mr/bounded_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass bounded_resource:
+        bounded_resource(any_resource[device_accessible], size_t) except +
+
 cdef extern from *:  # overloads of the template that RMM's .pxd defines
     optional[device_async_resource_ref] make_device_async_resource_ref(
         managed_memory_resource&) except +
@@ -66,6 +70,8 @@ cdef extern from *:  # overloads of the template that RMM's .pxd defines
         uvm_resource_adaptor&) except +
     optional[device_async_resource_ref] make_device_async_resource_ref(
         simulated_cuda_memory_resource&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        bounded_resource&) except +
 
 
 cdef class ManagedMemoryResource(DeviceMemoryResource):
@@ -84,3 +90,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
 cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
     cdef unique_ptr[simulated_cuda_memory_resource] resource
     cdef readonly SimulatedDevice driver
+
+
+cdef class _BoundedResource(DeviceMemoryResource):
+    cdef unique_ptr[bounded_resource] resource
+    cdef object asking

@@ -24,6 +24,7 @@ from rmm_uvm._lib.driver cimport (
     memory_range,
 )
 from rmm_uvm._lib.mr cimport (
+    bounded_resource,
     make_device_async_resource_ref,
     managed_memory_resource,
     simulated_cuda_memory_resource,
@@ -35,10 +36,23 @@ from rmm_uvm._lib.sim cimport SimulatedDevice
 from rmm.mr import FailureCallbackResourceAdaptor
 from rmm.pylibrmm.stream import DEFAULT_STREAM
 
-from rmm_uvm.errors import DoubleFreeError
+from rmm_uvm.errors import ConfigurationError, DoubleFreeError
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import whole_number
 
 
+_LARGEST_BYTES = 2**64 - 1
 cdef size_t _ALIGNMENT_BYTES = 256  # what CUDA guarantees and RMM asks for
+
+
+cdef size_t _bytes_of(object nbytes) except? 1:
+    """Return a size as C has it; refuse in words what is none."""
+    whole = nbytes if type(nbytes) is int else whole_number(nbytes)
+    if whole is None or whole < 0:
+        raise ConfigurationError(f"nbytes={shown(nbytes)}: expected a number of bytes, 0 or more")
+    if whole > _LARGEST_BYTES:
+        raise MemoryError(f"{shown(nbytes)} bytes asked: no address space holds that")
+    return whole
 
 
 cdef LevelSource _as_level_source(shared_ptr[memory_level_source] handle):
@@ -134,7 +148,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
 
-    def allocate(self, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
+    def allocate(self, nbytes, Stream stream not None=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -151,13 +165,16 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
 
         Raises
         ------
+        ConfigurationError
+            If `nbytes` is no whole number, or negative.
         MemoryError
             If the cap, or device and host memory, is exhausted; says what was asked and what
             there was.
         """
+        cdef size_t asked = _bytes_of(nbytes)
         cdef void* ptr
         with nogil:
-            ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
+            ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
@@ -382,7 +399,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         """What was prefetched, discarded and skipped, and why; see `ManagedResidency.statistics`."""
         return self.managed_mr.residency.statistics()
 
-    def allocate(self, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
+    def allocate(self, nbytes, Stream stream not None=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -399,13 +416,16 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
 
         Raises
         ------
+        ConfigurationError
+            If `nbytes` is no whole number, or negative.
         MemoryError
             If the pool's maximum, or what lies below it, is exhausted; says what was asked and
             what there was.
         """
+        cdef size_t asked = _bytes_of(nbytes)
         cdef void* ptr
         with nogil:
-            ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
+            ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
@@ -440,15 +460,30 @@ cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
 
 
-def ask_for_room(DeviceMemoryResource mr not None, make_room):
-    """Let every allocation from a resource that fails ask for room, and be tried once more.
+cdef class _BoundedResource(DeviceMemoryResource):
+    """What `bounded` puts over a pool: see there."""
 
-    From wherever it comes: libraries allocate without passing through Python.
+    def __cinit__(self, DeviceMemoryResource asking not None, size_t most_bytes):
+        # Its C++ side shares the pool. A Python side would keep it alive, which keeps this.
+        self.asking = asking
+        self.resource.reset(
+            new bounded_resource(any_resource[device_accessible](asking.get_mr()), most_bytes)
+        )
+        self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+
+def bounded(DeviceMemoryResource mr not None, size_t most_bytes, make_room):
+    """Let a pool of a fixed size refuse what it can never have, and ask for room for the rest.
+
+    An allocation that fails is tried once more after `make_room`. From wherever it comes: libraries
+    allocate without passing through Python.
 
     Parameters
     ----------
     mr : rmm.mr.DeviceMemoryResource
-        Such as a pool. From now on it allocates through an adaptor over itself.
+        The pool. From now on it allocates through adaptors over itself.
+    most_bytes : int
+        Its size. RMM's pool would round a size near 2^64 to nothing.
     make_room : callable
         Called with the bytes that could not be allocated; returns whether any were given back, and
         the allocation is worth another try. It is kept for the rest of the process, and so must
@@ -464,5 +499,6 @@ def ask_for_room(DeviceMemoryResource mr not None, make_room):
     cdef UpstreamResourceAdaptor asking = FailureCallbackResourceAdaptor(mr, make_room)
     # Its C++ side shares the pool. Its Python side would keep `mr` alive, which keeps it.
     asking.upstream_mr = None
-    mr.c_ref = asking.c_ref
-    return asking
+    cdef _BoundedResource bound = _BoundedResource(asking, most_bytes)
+    mr.c_ref = bound.c_ref
+    return bound

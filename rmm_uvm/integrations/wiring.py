@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Callable
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import LIBRARIES
 
 
@@ -58,7 +59,8 @@ def wire(library: str) -> Wiring:
     """
     if library not in LIBRARIES:
         raise ConfigurationError(
-            f"libraries contains {library!r}: it can contain {' and '.join(map(repr, LIBRARIES))}"
+            f"libraries contains {shown(library)}: it can contain "
+            f"{' and '.join(map(repr, LIBRARIES))}"
         )
     module = importlib.import_module(f"rmm_uvm.integrations.{library}")
     wiring: Wiring = module.wire()

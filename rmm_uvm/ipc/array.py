@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.residency.memory_of import interface_of
+from rmm_uvm.support.messages import shown
 
 __all__ = ["ArrayView", "item_bytes", "view_of"]
 
@@ -74,7 +75,9 @@ def view_of(buffer: Any) -> ArrayView:
     typestr = str(interface["typestr"])
     size = item_bytes(typestr)
     if size is None:
-        raise ConfigurationError(f"elements of type {typestr!r} cannot be exported: export bytes")
+        raise ConfigurationError(
+            f"elements of type {shown(typestr)} cannot be exported: export bytes"
+        )
     if interface.get("mask") is not None:
         raise ConfigurationError("a masked array cannot be exported: export data and mask apart")
     nbytes = size * math.prod(shape)

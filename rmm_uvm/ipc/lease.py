@@ -8,11 +8,13 @@ Does not cover how it ends; see `rmm_uvm.ipc.pool` and `rmm_uvm.ipc.table`.
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 import time
 from typing import NamedTuple
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.messages import shown
 
 __all__ = ["Lease", "checked_readers", "expiry_ns"]
 
@@ -51,12 +53,13 @@ def expiry_ns(lease_seconds: float) -> int:
     ConfigurationError
         If it is no number of seconds, or none that ends.
     """
+    number = isinstance(lease_seconds, numbers.Real) and not isinstance(lease_seconds, bool)
     try:
-        seconds = float(lease_seconds)
-    except (TypeError, ValueError):
-        seconds = math.nan
+        seconds = float(lease_seconds) if number else math.nan
+    except OverflowError:
+        seconds = math.inf
     if not 0 < seconds <= _LONGEST_SECONDS:
-        raise ConfigurationError(f"lease_seconds={lease_seconds!r}: use seconds, > 0")
+        raise ConfigurationError(f"lease_seconds={shown(lease_seconds)}: use seconds, > 0")
     return time.monotonic_ns() + int(seconds * 1e9)
 
 
@@ -73,5 +76,7 @@ def checked_readers(readers: int) -> int:
     except TypeError:
         count = 0
     if isinstance(readers, bool) or not 1 <= count < 2**32:
-        raise ConfigurationError(f"readers={readers!r}: use how often it may be opened, 1 or more")
+        raise ConfigurationError(
+            f"readers={shown(readers)}: use how often it may be opened, 1 or more"
+        )
     return count

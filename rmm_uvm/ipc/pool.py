@@ -20,7 +20,7 @@ import rmm
 from rmm_uvm._lib.current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.marks import IpcEvent
-from rmm_uvm._lib.mr import SimulatedCudaMemoryResource, ask_for_room
+from rmm_uvm._lib.mr import SimulatedCudaMemoryResource, bounded
 from rmm_uvm._lib.transfers import MemoryKind, Transfers
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -30,6 +30,7 @@ from rmm_uvm.ipc.lease import Lease, checked_readers, expiry_ns
 from rmm_uvm.ipc.machine import machine_id
 from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import SLOTS, LeaseTable
+from rmm_uvm.residency.streams import stream_handle
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["IpcPool", "Lease", "collect_dropped"]
@@ -116,7 +117,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         self._free_slots = list(reversed(range(SLOTS)))
         self._events: dict[int, IpcEvent] = {}  # by slot, for all its leases in turn
         self._held: dict[int, _Held] = {}
-        self._asking = ask_for_room(self, _room_maker(weakref.ref(self)))
+        self._bounded = bounded(self, size_bytes, _room_maker(weakref.ref(self)))
 
     def __repr__(self) -> str:
         device_id, leased = self.driver.info.device_id, len(self._held)
@@ -135,7 +136,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         self,
         buffer: Any,
         *,
-        stream: int | None = None,
+        stream: Any = None,
         lease_seconds: float = 60.0,
         readers: int = 1,
     ) -> bytes:
@@ -150,9 +151,9 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         buffer : object
             Memory of this pool: an `rmm.DeviceBuffer`, or anything with
             ``__cuda_array_interface__``, C-contiguous and not empty.
-        stream : int, optional
-            Whose work so far the readers wait for; by default the stream that the buffer names, and
-            the legacy default stream if it names none.
+        stream : object, optional
+            A CUDA stream, or its handle, whose work so far the readers wait for; by default the
+            stream that the buffer names, and the legacy default stream if it names none.
         lease_seconds : float
             How long the handle can be opened, > 0. What is open stays so.
         readers : int
@@ -169,6 +170,8 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         ConfigurationError
             If the buffer is no contiguous memory of this pool, such as managed memory; an argument
             is out of bounds; or the device is simulated without ``backing=True``.
+        DataError
+            If `stream` is no stream.
         AvailabilityError
             If the device cannot share memory, `rmm_uvm.ipc.table.SLOTS` buffers are leased, there
             is no room in ``/dev/shm``, or this is a forked child.
@@ -179,6 +182,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
             raise AvailabilityError("this IPC pool is of the parent process: make one here")
         expires_ns = expiry_ns(lease_seconds)
         readers = checked_readers(readers)
+        handle = stream_handle(stream)
         view = view_of(buffer)
         slab, offset = self._place_of(view)
         collect_dropped()
@@ -190,7 +194,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
                 self._table = LeaseTable()
             slot = self._take_slot()
             try:
-                event = self._recorded(slot, view.stream if stream is None else stream)
+                event = self._recorded(slot, view.stream if stream is None else handle)
                 generation = self._table.file.begin(slot, readers)
                 packed = Handle(
                     simulated=self.driver.info.simulated,

@@ -142,7 +142,7 @@ def checked_request(
     asked = _combined(modes or (DEFAULTS.prefetch,), thresholds, policies)
     others = () if modes else _combined(tuple(PREFETCH_MODES), thresholds, policies)
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
-        raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
+        raise ConfigurationError(f"workers={shown(workers)}: a number of processes, from 1")
     if not isinstance(announced, bool):
         raise ConfigurationError(f"announced={shown(announced)}: True or False")
     if fitting_seconds is not None and not _is_time(fitting_seconds):
@@ -183,7 +183,7 @@ def _cards(given: Iterable[int | str]) -> tuple[int, ...]:
         size = parse_bytes(one, "device_memory")
         if size < _LEAST_CARD_BYTES:
             raise ConfigurationError(
-                f"device_memory={one!r}: a card has {format_bytes(_LEAST_CARD_BYTES)} at least"
+                f"device_memory={shown(one)}: a card has {format_bytes(_LEAST_CARD_BYTES)} at least"
             )
         sizes.append(whole_blocks(size))
     if len(sizes) > _MOST_CARDS:
@@ -197,7 +197,7 @@ def _thresholds(given: Iterable[int]) -> tuple[int, ...]:
     for one in found:
         if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= 100:
             raise ConfigurationError(
-                f"driver_prefetch_threshold={one!r}: a whole percentage, 0 to 100"
+                f"driver_prefetch_threshold={shown(one)}: a whole percentage, 0 to 100"
             )
     _refuse_twice(found, "driver_prefetch_threshold")
     return tuple(found)

@@ -12,6 +12,7 @@ from typing import Any
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.output import check_trace
 from rmm_uvm.watch.monitor import Monitor
 
@@ -24,9 +25,9 @@ def ordinals_of(devices: int | Sequence[int], driver: UvmDriver | str | None) ->
     """Return the ordinals of the devices; opens none of them."""
     ids = list(devices) if isinstance(devices, Iterable) else [devices]
     if not ids:
-        raise ConfigurationError(f"devices={devices!r}: no device is named; name one or more")
+        raise ConfigurationError(f"devices={shown(devices)}: no device is named; name one or more")
     if len(set(ids)) != len(ids):
-        raise ConfigurationError(f"devices={devices!r}: name each device once")
+        raise ConfigurationError(f"devices={shown(devices)}: name each device once")
     if isinstance(driver, UvmDriver):
         _check_ordinal(devices, ids, driver.info.device_id)
         return [driver.info.device_id]
@@ -45,7 +46,7 @@ def _check_ordinal(devices: int | Sequence[int], ids: Sequence[int], device_id: 
     is_default = isinstance(devices, int) and devices == 0
     if not is_default and ids[0] != device_id:
         raise ConfigurationError(
-            f"devices={devices!r}: the driver is that of device {device_id}; leave devices out"
+            f"devices={shown(devices)}: the driver is that of device {device_id}; leave devices out"
         )
 
 
@@ -54,7 +55,7 @@ def check_kind(**of_rmm: bool) -> None:
     for name, value in of_rmm.items():
         if value is not True:
             raise ConfigurationError(
-                f"{name}={value!r}: rmm_uvm.reinitialize installs a pool of managed memory; "
+                f"{name}={shown(value)}: rmm_uvm.reinitialize installs a pool of managed memory; "
                 "rmm.reinitialize installs others"
             )
 
@@ -66,7 +67,7 @@ def make_monitor(
     """Return the monitor, not started yet; raise before anything is changed."""
     if not isinstance(monitor, bool | Mapping):
         raise ConfigurationError(
-            f"monitor={monitor!r}: use True, False, or keywords of rmm_uvm.monitor as a dict"
+            f"monitor={shown(monitor)}: use True, False, or keywords of rmm_uvm.monitor as a dict"
         )
     if monitor is False:
         return None

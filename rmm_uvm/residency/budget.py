@@ -17,7 +17,13 @@ from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors, check_limited
 from rmm_uvm.residency.policies import DEFAULT_POLICY
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import LEAST_BUDGET_BYTES, SETTINGS
-from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
+from rmm_uvm.support.units import (
+    MAXIMUM_BYTES,
+    VA_BLOCK_BYTES,
+    format_bytes,
+    parse_size,
+    whole_number,
+)
 
 __all__ = [
     "Budget",
@@ -172,6 +178,8 @@ class Budget:
                 continue
             if (number := whole_number(value)) is None:
                 raise ConfigurationError(f"{name}={shown(value)}: expected a number of bytes")
+            if number > MAXIMUM_BYTES:
+                raise ConfigurationError(f"{name}={shown(value)}: a size is below 2**63 bytes")
             object.__setattr__(self, name, number)
         if self.keep_copies is None:
             object.__setattr__(self, "keep_copies", bool(self.fetch))

@@ -62,7 +62,7 @@ def checked_region(address: object, nbytes: object) -> Region:
     """
     try:
         region = Region(int(address), int(nbytes))  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"({shown(address)}, {shown(nbytes)}): expected an address and a number of bytes"
         ) from None
@@ -123,7 +123,7 @@ def interface_regions(interface: Any) -> Iterator[Region]:
     try:
         yield _interface_region(interface)
         mask = interface.get("mask")
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"__cuda_array_interface__={shown(interface)} cannot be read: "
             f"{type(error).__name__}: {error}"

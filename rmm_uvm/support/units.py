@@ -29,6 +29,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.messages import shown
 
 __all__ = [
+    "MAXIMUM_BYTES",
     "VA_BLOCK_BYTES",
     "Bytes",
     "Size",
@@ -62,8 +63,8 @@ _PERCENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[ \t]*%", re.A)
 # Kubernetes, JVMs and dd take these; RMM, whose parser this one follows, does not.
 _HALF_A_UNIT = re.compile(r"([0-9]+(?:\.[0-9]*)?[ \t]*)([kmgtp])i?", re.I | re.A)
 
-# Sizes travel through C as signed 64-bit integers.
-_MAXIMUM_BYTES = 2**63 - 1
+MAXIMUM_BYTES = 2**63 - 1
+"""Of any size: they travel through C as signed 64-bit integers."""
 
 _ACCEPTED = 'an integer or a string such as "512 MiB", "2GiB" or "2GB"'
 _ACCEPTED_SIZE = f'{_ACCEPTED}, or a fraction of device memory such as 0.9 or "90%"'
@@ -245,7 +246,7 @@ def _bytes_of(value: object, name: str, accepted: str, minimum_bytes: int) -> in
                 f"{name}={shown(value)}: no whole number of bytes: give a unit; expected {accepted}"
             )
         # An infinite amount is only too large; _checked says so.
-        number = int(amount) if math.isfinite(amount) else _MAXIMUM_BYTES + 1
+        number = int(amount) if math.isfinite(amount) else MAXIMUM_BYTES + 1
     else:
         whole = whole_number(value)
         if whole is None:
@@ -266,10 +267,10 @@ def _meant(text: str) -> str:
 
 def _checked(size_bytes: int, value: object, name: str, minimum_bytes: int, accepted: str) -> int:
     """Return `size_bytes` if it lies within the bounds that every size has."""
-    if minimum_bytes <= size_bytes <= _MAXIMUM_BYTES:
+    if minimum_bytes <= size_bytes <= MAXIMUM_BYTES:
         return size_bytes
     bound = "greater than 0" if minimum_bytes == 1 else f"{minimum_bytes} bytes or more"
-    if size_bytes > _MAXIMUM_BYTES:
+    if size_bytes > MAXIMUM_BYTES:
         bound = "below 2**63 bytes (8 EiB)"
     raise ConfigurationError(f"{name}={shown(value)}: a size must be {bound}; expected {accepted}")
 

@@ -25,6 +25,7 @@ from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, of_torch
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
 from rmm_uvm.torch.activations.copied import CopiedActivations
@@ -67,7 +68,9 @@ def ordinal_of(device: int | str | torch.device | None) -> int:
     except (RuntimeError, TypeError):
         found = None
     if found is None or found.type != "cuda":
-        raise ConfigurationError(f"device={device!r}: use a CUDA ordinal, or one such as 'cuda:0'")
+        raise ConfigurationError(
+            f"device={shown(device)}: use a CUDA ordinal, or one such as 'cuda:0'"
+        )
     return int(torch.cuda.current_device() if found.index is None else found.index)
 
 
@@ -408,7 +411,7 @@ def install(
     OF_TORCH["activations"].read(activations)
     if eager is not None and not isinstance(eager, bool):
         raise ConfigurationError(
-            f"eager={eager!r}: use True, False, or None for the budget's ahead"
+            f"eager={shown(eager)}: use True, False, or None for the budget's ahead"
         )
     if is_off():
         return _left_out(device)

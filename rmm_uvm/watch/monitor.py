@@ -23,6 +23,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
+from rmm_uvm.support.messages import shown
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
@@ -310,7 +311,7 @@ class Monitor:
         """
         session = self._started()
         if since is not None and not isinstance(since, Snapshot):
-            raise ConfigurationError(f"since={since!r}: give what snapshot() returned")
+            raise ConfigurationError(f"since={shown(since)}: give what snapshot() returned")
         device = since.device_id if device is None and since is not None else device
         until = session.snapshot(self._watched(device))
         rows, _, lost = session.samples()
@@ -418,7 +419,7 @@ class Monitor:
             return watched[0]
         if device not in watched:
             raise ConfigurationError(
-                f"device {device!r} is not watched; watched: {', '.join(map(str, watched))}"
+                f"device {shown(device)} is not watched; watched: {', '.join(map(str, watched))}"
             )
         return device
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.support.messages import shown
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.telling.delivery import OnFinding, checked_on_finding
 
@@ -83,19 +84,22 @@ def check_settings(
     least, most = _INTERVALS_SECONDS
     if not _is_number(interval_seconds) or not least <= interval_seconds <= most:
         raise ConfigurationError(
-            f"interval_seconds={interval_seconds!r}: seconds between {least} and {most:g}"
+            f"interval_seconds={shown(interval_seconds)}: seconds between {least} and {most:g}"
         )
     if not isinstance(history, int) or isinstance(history, bool) or history < 2:
-        raise ConfigurationError(f"history={history!r}: a number of samples to keep, at least 2")
+        raise ConfigurationError(
+            f"history={shown(history)}: a number of samples to keep, at least 2"
+        )
     if history > _MOST_SAMPLES:
-        raise ConfigurationError(f"history={history!r}: at most {_MOST_SAMPLES:,} samples")
+        raise ConfigurationError(f"history={shown(history)}: at most {_MOST_SAMPLES:,} samples")
     if thresholds is not None and not isinstance(thresholds, Thresholds):
         raise ConfigurationError(
-            f"thresholds={thresholds!r}: use rmm_uvm.watch.judging.thresholds.Thresholds, or None"
+            f"thresholds={shown(thresholds)}: use rmm_uvm.watch.judging.thresholds.Thresholds, "
+            "or None"
         )
     for name, value in (("faults", faults), ("attribution", attribution), ("publish", publish)):
         if not isinstance(value, bool):
-            raise ConfigurationError(f"{name}={value!r}: use True or False")
+            raise ConfigurationError(f"{name}={shown(value)}: use True or False")
     return MonitorSettings(
         _checked_devices(devices, driver),
         float(interval_seconds),
@@ -126,11 +130,11 @@ def _checked_devices(
     ids = tuple(devices) if isinstance(devices, Iterable) else (devices,)
     wrong = [i for i in ids if not isinstance(i, int) or isinstance(i, bool) or i < 0]
     if not ids or wrong or len(set(ids)) != len(ids):
-        raise ConfigurationError(f"devices={devices!r}: CUDA ordinals from 0, each once")
+        raise ConfigurationError(f"devices={shown(devices)}: CUDA ordinals from 0, each once")
     if isinstance(driver, UvmDriver) and ids != (driver.info.device_id,):
         raise ConfigurationError(
-            f"devices={devices!r}: the driver serves device {driver.info.device_id}; leave devices "
-            "out"
+            f"devices={shown(devices)}: the driver serves device {driver.info.device_id}; leave "
+            "devices out"
         )
     return ids
 
@@ -139,8 +143,8 @@ def _checked_driver(driver: UvmDriver | str | None) -> UvmDriver | str | None:
     if driver is None or isinstance(driver, UvmDriver):
         return driver
     if not isinstance(driver, str):
-        raise ConfigurationError(f"driver={driver!r}: {DRIVERS}")
-    simulated_bytes(driver, f"driver={driver!r}")
+        raise ConfigurationError(f"driver={shown(driver)}: {DRIVERS}")
+    simulated_bytes(driver, f"driver={shown(driver)}")
     return driver
 
 
@@ -148,5 +152,5 @@ def _checked_trace(trace: str | os.PathLike[str] | None) -> Path | None:
     if trace is None:
         return None
     if not isinstance(trace, str | os.PathLike) or not os.fspath(trace):
-        raise ConfigurationError(f"trace={trace!r}: the name of a file to write")
+        raise ConfigurationError(f"trace={shown(trace)}: the name of a file to write")
     return Path(trace)

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.recorded import Stage
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.with_only import CallerLine
 
 __all__ = ["StageLog", "stage", "subscribe", "unsubscribe"]
@@ -210,7 +211,7 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     def __init__(self, name: str) -> None:
         self._unused: CallerLine | None = None
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"stage({name!r}): give it a name, such as 'etl'")
+            raise ConfigurationError(f"stage({shown(name)}): give it a name, such as 'etl'")
         self.name = name
         self._unused = CallerLine()
 

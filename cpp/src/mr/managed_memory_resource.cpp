@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/managed_memory_resource_impl.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 
@@ -33,8 +34,9 @@ managed_memory_resource_impl::managed_memory_resource_impl(
 
 void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
                                              std::size_t bytes,
-                                             std::size_t /*alignment*/)
+                                             std::size_t alignment)
 {
+  check_alignment(alignment);
   if (bytes == 0) { return nullptr; }
   auto& room = residency_->room();
   if (!room.admits_slab(bytes)) {
@@ -54,6 +56,11 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
     account_->release(bytes);
     throw_failed(bytes, result, driver.info());
   }
+  auto* const ptr = reinterpret_cast<void*>(address);  // NOLINT: integers at the seam
+  keep_aligned(ptr, alignment, [&] {
+    static_cast<void>(driver.free_managed(address));
+    account_->release(bytes);
+  });
   bool fits = false;
   try {
     live_.insert(address, bytes);
@@ -66,7 +73,7 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
   }
   // Past a pool's maximum only what is handed out is brought to the device.
   residency_->on_slab({address, bytes}, stream.get(), fits ? slab_mode_ : prefetch_mode::never);
-  return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers at the seam
+  return ptr;
 }
 
 bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,

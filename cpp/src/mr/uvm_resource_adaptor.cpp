@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
@@ -91,11 +92,14 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,
                                                    std::size_t alignment)
 {
+  void* ptr = nullptr;
   try {
-    return upstream_.allocate(stream, bytes, alignment);
+    ptr = upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
     refuse(bytes, without_location(error.what()));
   }
+  keep_aligned(ptr, alignment, [&] { upstream_.deallocate(stream, ptr, bytes, alignment); });
+  return ptr;
 }
 
 /**
@@ -136,6 +140,7 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
                                           std::size_t bytes,
                                           std::size_t alignment)
 {
+  check_alignment(alignment);
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.spare_bytes()) {

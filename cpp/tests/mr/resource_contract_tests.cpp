@@ -3,12 +3,16 @@
 // What every resource of ours promises, whatever it is; a new one adds one line at the end.
 #include "../support/simulated_chain.hpp"
 
+#include <rmm_uvm/mr/bounded_resource.hpp>
+
 #include <rmm/error.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace rmm_uvm::mr {
@@ -36,6 +40,11 @@ template <>
 simulated_cuda_memory_resource make(simulated_chain& chain)
 {
   return simulated_cuda_memory_resource{chain.device};
+}
+template <>
+bounded_resource make(simulated_chain& chain)
+{
+  return bounded_resource{chain.adaptor, tests::blocks(simulated_chain::capacity_blocks)};
 }
 
 template <typename Resource>
@@ -103,6 +112,49 @@ TYPED_TEST_P(ResourceContract, FarTooMuchIsOutOfMemoryAndTakesNothing)
   EXPECT_NE(ptr, nullptr);
 }
 
+TYPED_TEST_P(ResourceContract, SizesNearTheLargestAreOutOfMemoryAndTakeNothing)
+{
+  constexpr auto largest = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> const sizes{
+    largest, largest - 254, largest - 255, largest - 256, largest / 2 + 1, largest / 2};
+  for (auto const bytes : sizes) {
+    EXPECT_THROW(static_cast<void>(this->resource.allocate(default_stream, bytes, alignment)),
+                 rmm::out_of_memory)
+      << bytes;
+    EXPECT_THROW(static_cast<void>(this->resource.allocate_sync(bytes, alignment)),
+                 rmm::out_of_memory)
+      << bytes;
+  }
+  EXPECT_EQ(this->taken_bytes(), 0U);
+}
+
+TYPED_TEST_P(ResourceContract, AlignmentIsKeptOrRefused)
+{
+  std::vector<std::size_t> const none{0, 3, 255, 257, std::numeric_limits<std::size_t>::max()};
+  for (auto const asked : none) {
+    EXPECT_THROW(static_cast<void>(this->resource.allocate(default_stream, 1'000, asked)),
+                 rmm::bad_alloc)
+      << asked;
+    EXPECT_THROW(static_cast<void>(this->resource.allocate_sync(1'000, asked)), rmm::bad_alloc)
+      << asked;
+  }
+  EXPECT_EQ(this->taken_bytes(), 0U);
+  std::size_t kept = 0;
+  for (std::size_t asked = 1; asked != 0; asked *= 2) {
+    try {
+      auto* const ptr = this->resource.allocate(default_stream, 1'000, asked);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(ptr) % asked, 0U);
+      this->resource.deallocate(default_stream, ptr, 1'000, asked);
+      kept = asked;
+    } catch (rmm::bad_alloc const& error) {
+      EXPECT_GT(asked, alignment);
+      EXPECT_NE(std::string{error.what()}.find(std::to_string(asked)), std::string::npos);
+    }
+    EXPECT_EQ(this->taken_bytes(), 0U) << asked;
+  }
+  EXPECT_LT(kept, std::size_t{1} << 62U);  // some are refused: no memory lies there
+}
+
 TYPED_TEST_P(ResourceContract, CopiesShareTheirStateAndAreEqual)
 {
   auto copy = this->resource;
@@ -124,11 +176,15 @@ REGISTER_TYPED_TEST_SUITE_P(ResourceContract,
                             PointersAreAlignedAndDistinct,
                             SynchronousCallsWork,
                             FarTooMuchIsOutOfMemoryAndTakesNothing,
+                            SizesNearTheLargestAreOutOfMemoryAndTakeNothing,
+                            AlignmentIsKeptOrRefused,
                             CopiesShareTheirStateAndAreEqual,
                             ResourcesOfAnotherDeviceAreNotEqual);
 
-using resources =
-  testing::Types<managed_memory_resource, uvm_resource_adaptor, simulated_cuda_memory_resource>;
+using resources = testing::Types<managed_memory_resource,
+                                 uvm_resource_adaptor,
+                                 simulated_cuda_memory_resource,
+                                 bounded_resource>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Ours, ResourceContract, resources);
 
 }  // namespace

@@ -13,22 +13,25 @@ namespace {
 using tests::blocks;
 using tests::default_stream;
 
-/** @brief Passes everything on, and keeps the alignment of the last free. */
+/** @brief Passes everything on, some bytes further, and keeps the alignment of the last free. */
 struct noting_resource {
   managed_memory_resource upstream;
+  std::size_t shift_bytes                      = 0;
   std::shared_ptr<std::size_t> freed_alignment = std::make_shared<std::size_t>(0);
 
   void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
   {
-    return upstream.allocate(stream, bytes, alignment);
+    auto* const ptr = upstream.allocate(stream, bytes + shift_bytes, alignment);
+    return static_cast<char*>(ptr) + shift_bytes;
   }
   void deallocate(cuda::stream_ref stream,
                   void* ptr,
                   std::size_t bytes,
                   std::size_t alignment) noexcept
   {
-    *freed_alignment = alignment;
-    upstream.deallocate(stream, ptr, bytes, alignment);
+    *freed_alignment  = alignment;
+    auto* const whole = static_cast<char*>(ptr) - shift_bytes;
+    upstream.deallocate(stream, whole, bytes + shift_bytes, alignment);
   }
   void* allocate_sync(std::size_t bytes, std::size_t alignment)
   {
@@ -100,6 +103,16 @@ TEST_F(UvmResourceAdaptor, UpstreamIsGivenTheAlignmentThatItAllocatedWith)
   auto* const ptr = adaptor.allocate(default_stream, 1'000, 512);
   adaptor.deallocate(default_stream, ptr, 1'000, 512);
   EXPECT_EQ(*below.freed_alignment, 512U);
+}
+
+TEST_F(UvmResourceAdaptor, MemoryOfAnUpstreamThatDoesNotLieAsAskedGoesBack)
+{
+  noting_resource below{chain.managed, 256};
+  uvm_resource_adaptor adaptor{below, chain.residency, prefetch_mode::automatic};
+  EXPECT_THROW(static_cast<void>(adaptor.allocate(default_stream, 1'000, 512)), rmm::bad_alloc);
+  EXPECT_EQ(*below.freed_alignment, 512U);
+  EXPECT_EQ(adaptor.allocated_bytes(), 0U);
+  EXPECT_EQ(chain.account->used_bytes(), 0U);
 }
 
 TEST_F(UvmResourceAdaptor, AllocationWhileNothingWasEvictedIssuesNoPrefetch)

@@ -137,7 +137,7 @@ def plan_cluster(
     if n_workers is not None and (
         not isinstance(n_workers, int) or isinstance(n_workers, bool) or n_workers < 1
     ):
-        raise ConfigurationError(f"n_workers={n_workers!r}: a number of workers, from 1")
+        raise ConfigurationError(f"n_workers={shown(n_workers)}: a number of workers, from 1")
     if is_simulated:
         n_workers = n_workers or _SIMULATED_WORKERS
         others = {name: value for name, value in others.items() if name not in _CUDA_ONLY}

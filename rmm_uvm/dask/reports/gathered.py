@@ -23,6 +23,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.document import Document
 from rmm_uvm.report.presented import Presented
+from rmm_uvm.support.messages import shown
 
 __all__ = ["FORMAT_VERSION", "ClusterReport", "report"]
 
@@ -67,7 +68,7 @@ def report(client: Any, *, timeout_seconds: float = 60.0) -> Any:
     if isinstance(timeout_seconds, bool) or not (
         isinstance(timeout_seconds, int | float) and timeout_seconds > 0
     ):
-        raise ConfigurationError(f"timeout_seconds={timeout_seconds!r}: seconds above 0")
+        raise ConfigurationError(f"timeout_seconds={shown(timeout_seconds)}: seconds above 0")
     if not isinstance(client, Client):
         raise ConfigurationError(
             f"a report is made through a client, not {type(client).__name__}: "

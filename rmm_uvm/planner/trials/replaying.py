@@ -27,6 +27,7 @@ from rmm_uvm.planner.workload.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.workload.result import OutOfMemory, ReplayResult, StageResult, Timeline
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.simulator.card import simulated_card
+from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import SETTINGS, PrefetchMode
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
 
@@ -135,7 +136,9 @@ def replay(
         raise DataError(f"{workload.source}: events are of {events.dtype}, not of REPLAY_DTYPE")
     capacity_bytes = parse_bytes(device_bytes, name="device_bytes")
     if capacity_bytes < VA_BLOCK_BYTES:
-        raise ConfigurationError(f"device_bytes is {device_bytes!r}: a card has at least 2 MiB")
+        raise ConfigurationError(
+            f"device_bytes is {shown(device_bytes)}: a card has at least 2 MiB"
+        )
     device = simulated_card(
         machine,
         driver,

@@ -27,6 +27,7 @@ from rmm_uvm._lib.own_threads import usual_signals
 from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.finding import WARNING_OF, Finding
+from rmm_uvm.support.messages import shown
 from rmm_uvm.watch.telling.user_code import Place, place_of
 
 __all__ = ["Delivery", "Listener", "OnFinding", "checked_on_finding", "subscribe", "tell"]
@@ -95,7 +96,7 @@ def checked_on_finding(on_finding: object) -> OnFinding:
     """Return what is to be done about a finding; `ConfigurationError` if it is nothing of these."""
     if on_finding not in ("warn", "raise", "log", None) and not callable(on_finding):
         raise ConfigurationError(
-            f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a callable or None"
+            f"on_finding={shown(on_finding)}: use 'warn', 'raise', 'log', a callable or None"
         )
     return cast(OnFinding, on_finding)
 

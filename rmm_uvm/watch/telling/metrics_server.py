@@ -22,6 +22,7 @@ from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm._lib.sampler_ends import Stoppable
 from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.support.messages import shown
 
 __all__ = ["MetricsServer"]
 
@@ -59,9 +60,11 @@ class MetricsServer:
 
     def __init__(self, port: int, host: str, app: Any, owned: Stoppable | None = None) -> None:
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
-            raise ConfigurationError(f"port is {port!r}; a number from 0 to 65535 is needed")
+            raise ConfigurationError(f"port is {shown(port)}; a number from 0 to 65535 is needed")
         if not isinstance(host, str):
-            raise ConfigurationError(f"host is {host!r}; an address such as '127.0.0.1' is needed")
+            raise ConfigurationError(
+                f"host is {shown(host)}; an address such as '127.0.0.1' is needed"
+            )
         self.host = host
         self._owned = owned
         self._server = _open_server(port, host, app)

@@ -102,6 +102,9 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"in_place": 1}, "in_place=1: expected True or False"),
         ({"piece_bytes": MIB}, "at least a block"),
         ({"fetch_bytes": 0}, "at least a block"),
+        ({"piece_bytes": 2**63}, r"below 2\*\*63"),
+        ({"fetch_bytes": 10**30}, r"below 2\*\*63"),
+        ({"budget_bytes": 2**64}, r"below 2\*\*63"),
         ({"fetch_bytes": "4MiB"}, "fetch_bytes='4MiB'"),
     ],
 )

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <rmm/error.hpp>
@@ -29,7 +30,7 @@ class simulated_cuda_memory_resource {
   {
   }
 
-  /** @brief Takes device memory; the stream and the alignment (256 at least) do not matter. */
+  /** @brief Takes device memory; the stream does not matter, and the alignment is 256 at least. */
   [[nodiscard]] void* allocate(cuda::stream_ref /*stream*/,
                                std::size_t bytes,
                                std::size_t alignment)
@@ -45,15 +46,18 @@ class simulated_cuda_memory_resource {
     deallocate_sync(ptr, bytes, alignment);
   }
   /** @brief Takes device memory. @throws rmm::out_of_memory when it does not fit */
-  [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t /*alignment*/)
+  [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment)
   {
+    detail::check_alignment(alignment);
     if (bytes == 0) { return nullptr; }
     std::uintptr_t address = 0;
     if (auto const result = device_->program().allocate_device(bytes, address); !result.ok()) {
       throw rmm::out_of_memory{std::to_string(bytes) + " bytes of simulated device memory asked: " +
                                to_string(result.code)};
     }
-    return reinterpret_cast<void*>(address);
+    auto* const ptr = reinterpret_cast<void*>(address);
+    detail::keep_aligned(ptr, alignment, [&] { deallocate_sync(ptr, bytes, alignment); });
+    return ptr;
   }
   /** @brief Gives device memory back. */
   void deallocate_sync(void* ptr, std::size_t /*bytes*/, std::size_t /*alignment*/) noexcept
