@@ -162,6 +162,54 @@ def test_child_that_is_interrupted_at_its_first_moment_watches_and_holds_nothing
     assert done.returncode == 0
 
 
+BUSY = """
+import threading
+import rmm, rmm_uvm
+from rmm_uvm.residency import Budget
+
+installed = rmm_uvm.reinitialize(
+    "8MiB", libraries=(), device_budget=Budget(16 << 20), monitor={"interval_seconds": 0.005}
+)
+mr, ending = installed.managed_mr, threading.Event()
+
+def work(seed):
+    chance, live = random.Random(seed), []
+    while not ending.is_set():
+        live.append(rmm.DeviceBuffer(size=chance.randrange(1, 4 << 20), mr=mr))
+        rmm_uvm.touch(chance.choice(live))
+        if len(live) > 6:
+            live.pop(chance.randrange(len(live)))
+
+def child(mine):
+    signal.alarm(30)  # one that hangs is ended
+    own = rmm.DeviceBuffer(size=1 << 20, mr=mr)
+    rmm_uvm.touch(own)
+    mine.clear()
+    del own
+    rmm_uvm.restore()
+    return 0
+
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+for each in threads:
+    each.start()
+mine = [rmm.DeviceBuffer(size=3 << 20, mr=mr) for _ in range(3)]
+for _ in range(60):
+    fork_and(lambda: child(mine))
+    time.sleep(0.005)
+print(wait_for_all())
+ending.set()
+for each in threads:
+    each.join()
+"""
+
+
+def test_children_of_forks_beside_threads_that_allocate_allocate_and_free(tmp_path: Path) -> None:
+    done = run(BUSY, tmp_path)
+
+    assert done.stdout == "(60, 60)\n", done.stdout + done.stderr[-3000:]
+    assert done.returncode == 0
+
+
 def test_extensions_have_one_list_of_what_hears_of_forks() -> None:
     places = {}
     for name in ("cuda", "harvest", "leases", "monitor", "mr", "residency", "trace"):

@@ -3,6 +3,7 @@
 #include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/managed_memory_resource_impl.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
+#include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
@@ -38,6 +39,7 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
 {
   check_alignment(alignment);
   if (bytes == 0) { return nullptr; }
+  fork_call const call;
   auto& room = residency_->room();
   if (!room.admits_slab(bytes)) {
     throw rmm::out_of_memory{"a slab of " + std::to_string(bytes) +
@@ -82,6 +84,7 @@ bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
 {
   // At process exit the driver may be gone already; the kernel takes the memory back.
   if (ptr == nullptr || rmm::process_is_exiting()) { return true; }
+  fork_call const call;
   auto const address = reinterpret_cast<std::uintptr_t>(ptr);
   if (!live_.erase(address, bytes)) {
     refused_frees_.fetch_add(1, std::memory_order_relaxed);

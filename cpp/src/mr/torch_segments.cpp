@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/mr/torch_segments.hpp>
+#include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/aligned.hpp>
 
@@ -62,6 +63,7 @@ bool torch_segments::is_kept(std::uintptr_t address) const
 
 void* torch_segments::allocate(std::size_t bytes, stream_handle stream) noexcept
 try {
+  fork_call const call;
   if (!reserve(bytes)) { return nullptr; }
   void* segment = nullptr;
   try {
@@ -123,6 +125,7 @@ torch_segments::entry torch_segments::enter(memory_range segment, stream_handle 
 
 bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept
 {
+  fork_call const call;
   auto const address = reinterpret_cast<std::uintptr_t>(segment);
   {
     std::lock_guard const lock{mutex_};

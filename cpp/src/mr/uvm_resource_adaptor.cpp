@@ -3,6 +3,7 @@
 #include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
+#include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/aligned.hpp>
 #include <rmm/error.hpp>
@@ -141,6 +142,7 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
                                           std::size_t alignment)
 {
   check_alignment(alignment);
+  fork_call const call;
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.spare_bytes()) {
@@ -291,6 +293,7 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
                                                std::size_t alignment) noexcept
 {
   if (ptr == nullptr) { return true; }
+  fork_call const call;
   // Before the pool gets the memory back: another thread may be handed the same address at once.
   if (!live_.erase(reinterpret_cast<std::uintptr_t>(ptr), bytes)) {
     refused_frees_.fetch_add(1, std::memory_order_relaxed);

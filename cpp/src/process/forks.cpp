@@ -6,11 +6,13 @@
 #include <pthread.h>
 
 #include <ranges>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
 
 constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::microseconds between_looks{50};
 
 [[nodiscard]] process_forks::turn& turn_of(fork_turn which) noexcept
 {
@@ -25,6 +27,7 @@ struct fork_handlers {
   {
     auto const end = std::chrono::steady_clock::now() + patience;
     for (auto& turn : forks_of_process.turns) {
+      if (&turn == &turn_of(fork_turn::gates)) { fork_call::close(end); }
       turn.mutex.lock();  // until it is over: none comes or goes over a fork
       for (auto* each = turn.first; each != nullptr; each = each->next_) {
         each->who_.before_fork(end);
@@ -38,6 +41,7 @@ struct fork_handlers {
       for (auto* each = turn.first; each != nullptr; each = each->next_) {
         each->who_.after_fork_in_parent();
       }
+      if (&turn == &turn_of(fork_turn::gates)) { forks_of_process.calls_closed = false; }
       turn.mutex.unlock();
     }
   }
@@ -45,6 +49,8 @@ struct fork_handlers {
   static void after_in_child() noexcept
   {
     forks_of_process.behind.fetch_add(1);
+    forks_of_process.calls        = fork_call::depth_ == 0 ? 0 : 1;  // of this thread
+    forks_of_process.calls_closed = false;
     for (auto& turn : std::views::reverse(forks_of_process.turns)) {
       for (auto* each = turn.first; each != nullptr; each = each->next_) {
         each->who_.after_fork_in_child();
@@ -65,6 +71,27 @@ namespace {
     fork_handlers::before, fork_handlers::after_in_parent, fork_handlers::after_in_child) == 0;
 
 }  // namespace
+
+/** @brief Closes the way into calls, and waits for those of other threads, but not longer. */
+void fork_call::close(std::chrono::steady_clock::time_point end) noexcept
+{
+  forks_of_process.calls_closed = true;
+  auto const own                = depth_ == 0 ? 0U : 1U;
+  while (forks_of_process.calls > own && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(between_looks);
+  }
+}
+
+void fork_call::wait_outside() noexcept
+{
+  do {
+    forks_of_process.calls.fetch_sub(1);
+    while (forks_of_process.calls_closed) {
+      std::this_thread::sleep_for(between_looks);
+    }
+    forks_of_process.calls.fetch_add(1);
+  } while (forks_of_process.calls_closed);
+}
 
 fork_participation::fork_participation(fork_turn turn, fork_participant& who) noexcept
   : turn_{turn}, who_{who}

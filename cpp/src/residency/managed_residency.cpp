@@ -17,6 +17,7 @@ managed_residency::managed_residency(std::shared_ptr<uvm_driver> driver,
 
 void managed_residency::start_budget(residency_settings const& settings)
 {
+  fork_call const call;
   std::unique_lock const lock{slabs_};
   budgets_.push_back(nullptr);
   try {
@@ -32,6 +33,7 @@ void managed_residency::start_budget(residency_settings const& settings)
 
 bool managed_residency::change_budget(std::size_t budget_bytes, std::size_t low_bytes) noexcept
 {
+  fork_call const call;
   std::unique_lock const lock{slabs_};
   if (kept_ == nullptr) { return false; }
   kept_->change_budget(budget_bytes, low_bytes);
@@ -40,6 +42,7 @@ bool managed_residency::change_budget(std::size_t budget_bytes, std::size_t low_
 
 void managed_residency::end_budget() noexcept
 {
+  fork_call const call;
   std::unique_lock const lock{slabs_};
   end_kept();
 }
@@ -81,6 +84,7 @@ void managed_residency::end_advice(memory_range allocation) noexcept
 
 advice_outcome managed_residency::advise(memory_range range, advice_change change) noexcept
 {
+  fork_call const call;
   auto const outcome = adviser_.advise(range, change);
   now().on_advised(range);
   if (!driver_->info().concurrent_managed_access.available) {

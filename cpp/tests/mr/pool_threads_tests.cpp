@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eight threads allocate and free through our chain, with RMM's pool in it and without; also run by
 // the thread sanitizer.
+#include "../support/forked.hpp"
 #include "../support/simulated_chain.hpp"
 #include "../support/threads.hpp"
 #include "../support/touching.hpp"
@@ -83,6 +84,35 @@ TEST_P(ConcurrentPool, ThreadsThatAllocateAndFreeLeaveNothing)
   EXPECT_EQ(adaptor.refused_frees(), 0U);
   EXPECT_GE(adaptor.peak_bytes(), 700'001U);
   EXPECT_EQ(chain.managed.slab_bytes(), before);
+}
+
+TEST_P(ConcurrentPool, ChildOfAForkBesideCallsOfThreadsAllocatesAndFrees)
+{
+  std::atomic<bool> ending{false};
+  std::atomic<bool> well{true};
+  tests::on_threads(4, [&](std::size_t index) {
+    while (index != 0 && !ending) {
+      auto* const ptr = adaptor.allocate(default_stream, 300'000, alignment);
+      memory_range const range{reinterpret_cast<std::uintptr_t>(ptr), 300'000};
+      chain.residency->bring(range, nullptr);
+      adaptor.deallocate(default_stream, ptr, 300'000, alignment);
+    }
+    for (int round = 0; index == 0 && round < 30; ++round) {
+      auto* const ptr = adaptor.allocate(default_stream, 1'000, alignment);
+      bool const all  = tests::in_child([&] {
+        adaptor.deallocate(default_stream, ptr, 1'000, alignment);
+        auto* const own = adaptor.allocate(default_stream, 500'000, alignment);
+        chain.residency->bring({reinterpret_cast<std::uintptr_t>(own), 500'000}, nullptr);
+        adaptor.deallocate(default_stream, own, 500'000, alignment);
+        return true;
+      });
+      if (!all) { well = false; }
+      adaptor.deallocate(default_stream, ptr, 1'000, alignment);
+    }
+    if (index == 0) { ending = true; }
+  });
+  EXPECT_TRUE(well);
+  EXPECT_EQ(adaptor.allocated_bytes(), 0U);
 }
 
 /** @brief Counts what it is told of. */

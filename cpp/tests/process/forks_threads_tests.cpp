@@ -87,5 +87,79 @@ TEST(ConcurrentForks, WhoComesOrGoesWaitsUntilAForkIsOver)
   EXPECT_FALSE(other.early);
 }
 
+/** @brief Has threads take a lock while the process forks. @return children that find it taken */
+template <typename Call>
+[[nodiscard]] int children_without_the_lock()
+{
+  std::mutex lock;
+  std::atomic<bool> ending{false};
+  std::atomic<int> taken{0};
+  int without = 0;
+  tests::on_threads(4, [&](std::size_t index) {
+    while (index != 0 && !ending) {
+      Call const call;
+      Call const within;  // belongs to the one that it is in
+      std::lock_guard const held{lock};
+      ++taken;
+      std::this_thread::sleep_for(100us);
+    }
+    for (int round = 0; index == 0 && round < 50; ++round) {
+      auto const before = taken.load();
+      while (taken == before) {
+        std::this_thread::yield();
+      }
+      without += in_child([&] { return lock.try_lock(); }) ? 0 : 1;
+    }
+    if (index == 0) { ending = true; }
+  });
+  return without;
+}
+
+TEST(ConcurrentForks, ChildFindsNoLockTakenThatAnotherThreadHasWithinACall)
+{
+  EXPECT_EQ(children_without_the_lock<fork_call>(), 0);
+  struct no_call {
+    no_call() {}  // NOLINT: so that an object of it counts as used
+  };
+  EXPECT_GT(children_without_the_lock<no_call>(), 0);
+}
+
+TEST(ConcurrentForks, ForkWithinACallDoesNotWaitForItself)
+{
+  fork_call const call;
+  auto const begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(in_child([] {
+    fork_call const within;
+    return in_child([] {
+      fork_call const its_own;
+      return true;
+    });
+  }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);  // five for one that never ends
+}
+
+TEST(ConcurrentForks, CallThatNeverEndsHoldsAForkUpForSomeSecondsAndTheChildCallsAllTheSame)
+{
+  std::atomic<bool> ending{false};
+  std::atomic<bool> within{false};
+  std::thread hangs{[&] {
+    fork_call const call;
+    within = true;
+    while (!ending) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }};
+  while (!within) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(in_child([] {
+    fork_call const call;
+    return true;
+  }));
+  fork_call const call;  // the way is open again
+  ending = true;
+  hangs.join();
+}
+
 }  // namespace
 }  // namespace rmm_uvm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/mr/detail/checked_alignment.hpp>
+#include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/error.hpp>
 
@@ -38,6 +39,7 @@ class bounded_resource {
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
   {
     refuse(bytes, alignment);
+    fork_call const call;
     auto* const ptr = upstream_.allocate(stream, bytes, alignment);
     detail::keep_aligned(
       ptr, alignment, [&] { upstream_.deallocate(stream, ptr, bytes, alignment); });
@@ -49,12 +51,14 @@ class bounded_resource {
                   std::size_t bytes,
                   std::size_t alignment) noexcept
   {
+    fork_call const call;
     upstream_.deallocate(stream, ptr, bytes, alignment);
   }
   /** @brief Allocates below. @throws rmm::out_of_memory for more than there is */
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment)
   {
     refuse(bytes, alignment);
+    fork_call const call;
     auto* const ptr = upstream_.allocate_sync(bytes, alignment);
     detail::keep_aligned(ptr, alignment, [&] { upstream_.deallocate_sync(ptr, bytes, alignment); });
     return ptr;
@@ -62,6 +66,7 @@ class bounded_resource {
   /** @brief Frees below. */
   void deallocate_sync(void* ptr, std::size_t bytes, std::size_t alignment) noexcept
   {
+    fork_call const call;
     upstream_.deallocate_sync(ptr, bytes, alignment);
   }
 

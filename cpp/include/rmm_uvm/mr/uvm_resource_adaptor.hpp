@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
+#include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/aligned.hpp>
 
@@ -51,6 +52,7 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
   /** @brief The live allocation that holds `address`, if it handed one out; for hints. */
   [[nodiscard]] std::optional<memory_range> allocation_at(std::uintptr_t address) const
   {
+    fork_call const call;
     return get().allocation_at(address);
   }
   /** @brief Its levels, for watchers; keeps none of its memory alive. */

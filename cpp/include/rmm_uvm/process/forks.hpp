@@ -81,8 +81,10 @@ struct [[gnu::visibility("default")]] process_forks {
     fork_participation* first{nullptr};
   };
   std::array<turn, 3> turns;
-  std::atomic<std::uint64_t> behind{0};  ///< forks between the first process and this one
-  std::atomic<bool> watched{false};      ///< the handlers are there
+  std::atomic<std::uint32_t> calls{0};    ///< threads within a `fork_call`
+  std::atomic<bool> calls_closed{false};  ///< who is outside waits until the fork is over
+  std::atomic<std::uint64_t> behind{0};   ///< forks between the first process and this one
+  std::atomic<bool> watched{false};       ///< the handlers are there
 };
 // A fork may come after the end of static objects.
 static_assert(std::is_trivially_destructible_v<process_forks>);
@@ -96,5 +98,45 @@ static_assert(std::is_trivially_destructible_v<process_forks>);
  */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): it is the process' own
 [[gnu::visibility("default")]] inline constinit process_forks forks_of_process;
+
+/**
+ * @brief A call of a program into our pools, as long as this lives: a fork waits until it is over.
+ *
+ * A child has a copy of the locks that other threads hold at the fork, RMM's pool's among them, and
+ * none of those threads. So the fork holds off who would begin a call, and waits for those under
+ * way. Calls within a call belong to it. The fork comes after samplers and before the gates: a call
+ * may wait for the thread of a budget, and none waits for a sampler.
+ *
+ * A call that waits for Python's lock, in a callback, waits for the thread that forks, and the
+ * other way round: then the fork goes on after its five seconds.
+ */
+class fork_call {
+ public:
+  fork_call() noexcept
+  {
+    if (depth_++ == 0) { enter(); }
+  }
+  ~fork_call()
+  {
+    if (--depth_ == 0) { forks_of_process.calls.fetch_sub(1, std::memory_order_release); }
+  }
+  fork_call(fork_call const&)            = delete;
+  fork_call& operator=(fork_call const&) = delete;
+  fork_call(fork_call&&)                 = delete;
+  fork_call& operator=(fork_call&&)      = delete;
+
+ private:
+  friend struct fork_handlers;
+  static void enter() noexcept
+  {
+    // In one order with what the fork writes and reads: one of the two sees the other.
+    forks_of_process.calls.fetch_add(1);
+    if (forks_of_process.calls_closed.load()) [[unlikely]] { wait_outside(); }
+  }
+  static void wait_outside() noexcept;
+  static void close(std::chrono::steady_clock::time_point end) noexcept;
+
+  static inline thread_local constinit std::uint32_t depth_ = 0;  ///< calls of this thread
+};
 
 }  // namespace rmm_uvm

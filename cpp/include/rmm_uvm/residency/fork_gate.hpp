@@ -21,8 +21,7 @@ namespace rmm_uvm {
  * then. All gates of a process close before `fork` and open after it, whoever calls it: see
  * `process_forks`, also for how long a fork waits.
  *
- * Thread-safe. Of threads other than those in gates nothing is known: a program of several threads
- * that forks in the middle of their calls may find locks taken, as with any library.
+ * Thread-safe. For threads of the program see `fork_call`.
  */
 class fork_gate final : private fork_participant {
  public:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/process/forks.hpp>
 #include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/budgeted_enactor.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
@@ -145,28 +146,46 @@ class managed_residency {
   /** @brief Uses of live memory are about to be issued to `stream`: brings in what may be away. */
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
   {
+    fork_call const call;
     now().on_touch(uses, stream);
   }
   /** @brief True while nothing can be away; takes no lock. */
   [[nodiscard]] bool all_present() noexcept { return now().all_present(); }
   /** @brief See `residency_manager::confirm_present`; false without a budget. */
-  bool confirm_present(stream_handle stream) noexcept { return now().confirm_present(stream); }
+  bool confirm_present(stream_handle stream) noexcept
+  {
+    fork_call const call;
+    return now().confirm_present(stream);
+  }
   /** @brief See `residency_manager::confirmed_present`; false without a budget. */
   [[nodiscard]] bool confirmed_present() const noexcept { return now().confirmed_present(); }
   /** @brief Brings live memory to the device in the order of `stream`. */
-  void bring(memory_range range, stream_handle stream) noexcept { now().bring(range, stream); }
+  void bring(memory_range range, stream_handle stream) noexcept
+  {
+    fork_call const call;
+    now().bring(range, stream);
+  }
   /**
    * @brief Moves the blocks that lie wholly in `range` to the host.
    * @return bytes that were sent
    */
   std::size_t evict(memory_range range, stream_handle stream) noexcept
   {
+    fork_call const call;
     return now().evict(range, stream);
   }
   /** @brief Keeps the blocks that `range` touches where they are; nothing without a budget. */
-  void pin(memory_range range) noexcept { now().pin(range); }
+  void pin(memory_range range) noexcept
+  {
+    fork_call const call;
+    now().pin(range);
+  }
   /** @brief Takes one `pin` of the same range back. */
-  void unpin(memory_range range) noexcept { now().unpin(range); }
+  void unpin(memory_range range) noexcept
+  {
+    fork_call const call;
+    now().unpin(range);
+  }
 
   /**
    * @brief Advises the driver about the blocks that lie wholly in `range`, until any is freed.
@@ -185,11 +204,13 @@ class managed_residency {
   /** @brief Counts and levels of the budget; none without one. */
   [[nodiscard]] std::optional<residency_statistics> budget_statistics() const noexcept
   {
+    fork_call const call;
     return now().statistics();
   }
   /** @brief See `residency_manager::take_live_blocks`; nothing without a budget. */
   [[nodiscard]] live_blocks take_live_blocks(bool begins) noexcept
   {
+    fork_call const call;
     return now().take_live_blocks(begins);
   }
   /** @brief Waits until the budget's thread has nothing to do. */
