@@ -49,17 +49,19 @@ def _of_device(events: Rows, number: int) -> Rows:
     allocated = kinds == EventKind.ALLOCATE
     # A free of what was allocated before the trace takes nothing away.
     freed = (kinds == EventKind.FREE) & (events["id"] >= 0)
-    chosen = events[(events["device_id"] == number) & (allocated | freed)]
+    chosen = np.flatnonzero((events["device_id"] == number) & (allocated | freed))
     if len(chosen) == 0:
         return np.empty(0, SAMPLE_DTYPE)
-    changes = np.minimum(chosen["bytes"], _LARGEST).astype(np.int64)
-    changes[chosen["kind"] == EventKind.FREE] *= -1
-    levels = np.maximum(np.cumsum(changes), 0)
+    # Columns, and not rows: what is copied is a part of the events, however many there are.
+    levels = np.minimum(events["bytes"][chosen], _LARGEST).astype(np.int64)
+    levels[kinds[chosen] == EventKind.FREE] *= -1
+    np.cumsum(levels, out=levels)
+    np.maximum(levels, 0, out=levels)
     parts = min(_MOST_SAMPLES, len(chosen))
     begins = np.linspace(0, len(chosen), parts, endpoint=False).astype(np.int64)
     samples = np.zeros(len(begins), SAMPLE_DTYPE)
     samples["footprint_bytes"] = np.maximum.reduceat(levels, begins)
-    samples["time_ns"] = chosen["time_ns"][np.append(begins[1:], len(chosen)) - 1]
+    samples["time_ns"] = events["time_ns"][chosen[np.append(begins[1:], len(chosen)) - 1]]
     samples["footprint_bytes"][-1] = levels[-1]
     samples["device_id"] = number
     samples["known"] = Known.FOOTPRINT

@@ -8,10 +8,11 @@ The compiled decoder writes the same layout (``cpp/include/rmm_uvm/monitor/trace
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import numpy as np
 
-__all__ = ["EVENT_DTYPE", "EventFlag", "EventKind"]
+__all__ = ["EVENT_DTYPE", "EventFlag", "EventKind", "joined"]
 
 EVENT_DTYPE = np.dtype(
     [
@@ -54,3 +55,24 @@ class EventFlag(enum.IntFlag):
     """The allocation overlaps memory that is live."""
     OTHER_SIZE = 2
     """The free has another size than its allocation."""
+
+
+def joined(
+    parts: list[np.ndarray[Any, np.dtype[np.void]]], dtype: np.dtype[np.void]
+) -> np.ndarray[Any, np.dtype[np.void]]:
+    """Put arrays together, and empty the list meanwhile: so all is in memory once, and not twice.
+
+    Parameters
+    ----------
+    parts : list of ndarray
+        Nobody else should have them.
+    dtype : dtype
+        Of all of them.
+    """
+    whole = np.empty(sum(map(len, parts)), dtype)
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole

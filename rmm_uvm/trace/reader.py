@@ -19,7 +19,7 @@ from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace.chunks import ChunkKind, Chunks, open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.contents import Trace
-from rmm_uvm.trace.events import EVENT_DTYPE
+from rmm_uvm.trace.events import EVENT_DTYPE, joined
 
 __all__ = ["Marks", "RawMark", "TracePart", "TraceParts", "iter_events", "open_parts", "read"]
 
@@ -215,8 +215,8 @@ def _read(parts: TraceParts, most_events: int) -> Trace:
             parts.damage(f"there are more than {most_events} events; iter_events has no limit")
             break
     return Trace(
-        events=np.concatenate(events) if events else np.empty(0, EVENT_DTYPE),
-        samples=np.concatenate(samples) if samples else np.empty(0, SAMPLE_DTYPE),
+        events=joined(events, EVENT_DTYPE),
+        samples=joined(samples, SAMPLE_DTYPE),
         stages=marks.stages(),
         annotations=tuple(marks.annotations),
         facts=parts.facts,

@@ -24,7 +24,7 @@ from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace.chunks import open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.contents import Trace
-from rmm_uvm.trace.events import EVENT_DTYPE, EventKind
+from rmm_uvm.trace.events import EVENT_DTYPE, EventKind, joined
 from rmm_uvm.trace.log_lines import HEADER, Lines, parse_lines, why_bad
 
 __all__ = ["LogPart", "LogParts", "device_of", "log_files", "open_log", "read_rmm_log"]
@@ -223,8 +223,9 @@ def read_rmm_log(path: str | os.PathLike[str]) -> Trace:
     time and pointers as RMM 26.10 writes them.
     """
     logs = [_Log(one) for one in log_files(path)]
-    events = np.concatenate([log.events for log in logs])
+    events = logs[0].events
     if len(logs) > 1:
+        events = np.concatenate([log.events for log in logs])
         _number_anew(logs, events)
         events = events[events["time_ns"].argsort(kind="stable")]
     if len(events):
@@ -254,7 +255,6 @@ class _Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         with open_log(path) as parts:
-            found = [part.events for part in parts]
-        self.events = np.concatenate(found) if found else np.empty(0, EVENT_DTYPE)
+            self.events = joined([part.events for part in parts], EVENT_DTYPE)
         self.truncated, self.damaged = parts.truncated, parts.damaged
         self.allocations = int((self.events["kind"] == EventKind.ALLOCATE).sum())

@@ -11,6 +11,7 @@ import ast
 import contextlib
 import fcntl
 import functools
+import gzip
 import logging
 import os
 import pickle
@@ -36,6 +37,7 @@ from rmm_uvm.report import Report
 from rmm_uvm.residency import Budget
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.session import watch_command
+from rmm_uvm.trace.log_lines import HEADER
 from rmm_uvm.watch.telling.board import Board, read_board
 from rmm_uvm_mortgage.data_cache import generated_data
 from rmm_uvm_mortgage.generate import GeneratorConfig
@@ -450,11 +452,125 @@ def test_handles_are_neither_logged_nor_shown(caplog: pytest.LogCaptureFixture) 
         assert repr(secret)[2:-1] not in text
 
 
-def test_every_claim_of_the_document_has_its_test() -> None:
-    named = {
-        words.replace(" ", "_")
-        for words in re.findall(r"\[([a-z ]+)\](?!\()", DOCUMENT.read_text())
+@pytest.mark.parametrize("open_mode", [0o660, 0o604])
+def test_harvest_board_that_is_open_to_others_is_refused(tmp_path: Path, open_mode: int) -> None:
+    path = tmp_path / f"rmm_uvm-board-{os.geteuid()}"
+    path.touch(open_mode)
+    with pytest.raises(rmm_uvm.errors.AvailabilityError, match="open to other users"):
+        rmm_uvm.harvest.HarvestBoard(str(tmp_path))
+    assert path.stat().st_size == 0
+
+
+def test_trace_is_closed_to_others_where_an_empty_file_was_open_to_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    path.touch(0o666)
+    with rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None, trace=path, publish=False):
+        assert mode(path) == 0o600
+
+
+# Modules of the standard library and of others that speak to other machines.
+SPEAKING = {
+    *("urllib.request", "http.client", "ftplib", "smtplib", "poplib", "imaplib", "telnetlib"),
+    *("xmlrpc.client", "requests", "httpx", "aiohttp", "urllib3", "websockets"),
+}
+
+
+def speaking(text: str) -> list[str]:
+    """Return what a module imports that could send something."""
+    tree = ast.parse(text)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+    return [name for name in found if name in SPEAKING or name.partition(".")[0] in SPEAKING]
+
+
+def test_nothing_is_sent_by_any_module() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): names
+        for path in PACKAGE.rglob("*.py")
+        if (names := speaking(path.read_text()))
     }
-    tests = " ".join(name for name in globals() if name.startswith("test_"))
-    assert named
-    assert [name for name in named if name not in tests] == []
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["import requests", "from urllib import request", "import urllib.request as u"]
+)
+def test_module_that_sends_something_is_found(text: str) -> None:
+    assert len(speaking(text)) == 1
+
+
+MEMORY_OF_READING = """
+import pathlib, re, sys
+from rmm_uvm.trace import read_rmm_log
+
+def most_bytes():  # of this program: what getrusage says begins with the parent's
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", status)[1]) << 10
+
+read_rmm_log(sys.argv[1])  # imports what it needs
+before = most_bytes()
+events = read_rmm_log(sys.argv[2]).events
+print(len(events), events.nbytes, most_bytes() - before)
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_memory_of_a_reader_is_a_multiple_of_what_it_reads(tmp_path: Path, packed: bool) -> None:
+    lines = (
+        b"1,10:00:00.000001,allocate,0x7f0000000000,1048576,0x0\n"
+        b"1,10:00:00.000001,free,0x7f0000000000,1048576,0x0\n"
+    )
+    for name, times in (("little", 5_000), ("log", 500_000)):
+        text = HEADER + b"\n" + lines * times
+        (tmp_path / name).write_bytes(gzip.compress(text, 1) if packed else text)
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", MEMORY_OF_READING, tmp_path / "little", tmp_path / "log"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    events, event_bytes, most_bytes = map(int, ended.stdout.split())
+    assert events == 1_000_000
+    # Its events once, which are shorter than their lines, and what a block takes meanwhile.
+    assert most_bytes < 1.3 * event_bytes + 16 * MIB
+
+
+def every_test() -> set[str]:
+    """Return the names of all tests of the repository, Python's and C++'s."""
+    folder = DOCUMENT.parents[1]
+    found = set()
+    for path in (folder / "tests").rglob("test_*.py"):
+        found.update(re.findall(r"^def test_(\w+)", path.read_text(), re.MULTILINE))
+    for path in (folder / "cpp" / "tests").rglob("*_tests.cpp"):
+        named = re.findall(r"^TEST(?:_F|_P)?\(\w+,\s*(\w+)\)", path.read_text(), re.MULTILINE)
+        found.update(re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in named)
+    return found
+
+
+def claims() -> set[str]:
+    return {
+        words.replace(" ", "_")
+        for words in re.findall(r"\[([a-z0-9 ]+)\](?!\()", DOCUMENT.read_text())
+    }
+
+
+def test_every_claim_of_the_document_has_its_test() -> None:
+    tests = every_test()
+    assert claims()
+    assert [name for name in claims() if not any(name in test for test in tests)] == []
+
+
+# What no test can hold: the kernel, CUDA's driver or the loader keeps the promise.
+KEPT_BY_OTHERS = {"libraries"}
+
+
+def test_everything_that_is_opened_names_a_test() -> None:
+    table = DOCUMENT.read_text().split("## What it opens")[1].split("\n\n")[1]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    without = {row[0] for row in rows if not re.search(r"\[[a-z0-9 ]+\](?!\()", " ".join(row))}
+    assert len(rows) > 10
+    assert without == KEPT_BY_OTHERS
