@@ -136,7 +136,9 @@ class fork_call {
   static void wait_outside() noexcept;
   static void close(std::chrono::steady_clock::time_point end) noexcept;
 
-  static inline thread_local constinit std::uint32_t depth_ = 0;  ///< calls of this thread
+  // Found without a call; libraries that are loaded late have room for so little.
+  [[gnu::tls_model("initial-exec")]] static inline thread_local constinit std::uint32_t depth_ =
+    0;  ///< calls of this thread
 };
 
 }  // namespace rmm_uvm
