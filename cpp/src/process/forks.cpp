@@ -3,8 +3,12 @@
 #include <rmm_uvm/process/forks.hpp>
 #include <rmm_uvm/process/process_mark.hpp>
 
+#include <linux/membarrier.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <memory>
 #include <ranges>
 #include <thread>
 
@@ -41,16 +45,15 @@ struct fork_handlers {
       for (auto* each = turn.first; each != nullptr; each = each->next_) {
         each->who_.after_fork_in_parent();
       }
-      if (&turn == &turn_of(fork_turn::gates)) { forks_of_process.calls_closed = false; }
       turn.mutex.unlock();
+      if (&turn == &turn_of(fork_turn::gates)) { fork_call::open(); }
     }
   }
 
   static void after_in_child() noexcept
   {
     forks_of_process.behind.fetch_add(1);
-    forks_of_process.calls        = fork_call::depth_ == 0 ? 0 : 1;  // of this thread
-    forks_of_process.calls_closed = false;
+    fork_call::open_in_child();
     for (auto& turn : std::views::reverse(forks_of_process.turns)) {
       for (auto* each = turn.first; each != nullptr; each = each->next_) {
         each->who_.after_fork_in_child();
@@ -70,27 +73,100 @@ namespace {
   ::pthread_atfork(
     fork_handlers::before, fork_handlers::after_in_parent, fork_handlers::after_in_child) == 0;
 
+/** @brief Has all threads of the process see what was written before. @return whether it can */
+[[nodiscard]] bool let_all_see(int command) noexcept
+{
+  return ::syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+/** @brief Takes a thread off the list when it ends. */
+struct last_call {
+  ~last_call()
+  {
+    std::lock_guard const lock{forks_of_process.callers_mutex};
+    auto** link = &forks_of_process.first_caller;
+    while (*link != nullptr && *link != caller.get()) {
+      link = &(*link)->next;
+    }
+    if (*link != nullptr) { *link = caller->next; }
+    here = &nobody;  // what is freed after this is counted nowhere
+  }
+  std::unique_ptr<fork_caller> caller;
+  fork_caller*& here;
+  static inline fork_caller nobody;
+};
+
+/** @brief Puts this thread on the list. */
+void enlist(fork_caller*& here) noexcept
+try {
+  thread_local last_call mine{nullptr, here};
+  mine.caller         = std::make_unique<fork_caller>();
+  mine.caller->thread = ::pthread_self();
+  std::lock_guard const lock{forks_of_process.callers_mutex};
+  auto& forks = forks_of_process;
+  if (forks.first_caller == nullptr && let_all_see(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {
+    forks.calls.fetch_or(fork_call::fast);
+  }
+  mine.caller->next  = forks.first_caller;
+  forks.first_caller = mine.caller.get();
+  here               = mine.caller.get();
+} catch (...) {  // no memory: its calls are not waited for
+  here = &last_call::nobody;
+}
+
 }  // namespace
+
+void fork_call::begin_carefully() noexcept
+{
+  if (mine_ == nullptr) { enlist(mine_); }
+  auto& depth = mine_->depth;
+  while (true) {
+    depth.store(1);  // in one order with what the fork writes and reads
+    if ((forks_of_process.calls.load() & closed) == 0) { return; }
+    depth.store(0);
+    while ((forks_of_process.calls.load() & closed) != 0) {
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+}
 
 /** @brief Closes the way into calls, and waits for those of other threads, but not longer. */
 void fork_call::close(std::chrono::steady_clock::time_point end) noexcept
 {
-  forks_of_process.calls_closed = true;
-  auto const own                = depth_ == 0 ? 0U : 1U;
-  while (forks_of_process.calls > own && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(between_looks);
+  auto& forks = forks_of_process;
+  forks.callers_mutex.lock();  // until it is over
+  auto const how = forks.calls.fetch_or(closed);
+  if ((how & fast) != 0 && !let_all_see(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
+      let_all_see(
+        MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {  // a child of another fork may need it
+    static_cast<void>(let_all_see(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
+  }
+  for (auto* each = forks.first_caller; each != nullptr; each = each->next) {
+    if (::pthread_equal(each->thread, ::pthread_self()) != 0) { continue; }
+    while (each->depth.load() > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(between_looks);
+    }
   }
 }
 
-void fork_call::wait_outside() noexcept
+void fork_call::open() noexcept
 {
-  do {
-    forks_of_process.calls.fetch_sub(1);
-    while (forks_of_process.calls_closed) {
-      std::this_thread::sleep_for(between_looks);
+  forks_of_process.calls.fetch_and(~unsigned{closed});
+  forks_of_process.callers_mutex.unlock();
+}
+
+/** @brief Of all threads there is this one. */
+void fork_call::open_in_child() noexcept
+{
+  auto** link = &forks_of_process.first_caller;
+  while (*link != nullptr) {
+    if (::pthread_equal((*link)->thread, ::pthread_self()) != 0) {
+      link = &(*link)->next;
+    } else {
+      *link = (*link)->next;  // its memory goes with nobody
     }
-    forks_of_process.calls.fetch_add(1);
-  } while (forks_of_process.calls_closed);
+  }
+  open();
 }
 
 fork_participation::fork_participation(fork_turn turn, fork_participant& who) noexcept

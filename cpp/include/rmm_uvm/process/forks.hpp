@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -66,6 +68,8 @@ class fork_participation {
   fork_participation* next_{nullptr};
 };
 
+struct fork_caller;
+
 /**
  * @brief All that hear of the forks of this process, and how many forks lie behind it.
  *
@@ -81,10 +85,11 @@ struct [[gnu::visibility("default")]] process_forks {
     fork_participation* first{nullptr};
   };
   std::array<turn, 3> turns;
-  std::atomic<std::uint32_t> calls{0};    ///< threads within a `fork_call`
-  std::atomic<bool> calls_closed{false};  ///< who is outside waits until the fork is over
-  std::atomic<std::uint64_t> behind{0};   ///< forks between the first process and this one
-  std::atomic<bool> watched{false};       ///< the handlers are there
+  std::mutex callers_mutex;              ///< of the list below; a fork has it until it is over
+  fork_caller* first_caller{nullptr};    ///< every thread that made a `fork_call`, and lives
+  std::atomic<unsigned> calls{0};        ///< how a `fork_call` begins: bits of `fork_call::how`
+  std::atomic<std::uint64_t> behind{0};  ///< forks between the first process and this one
+  std::atomic<bool> watched{false};      ///< the handlers are there
 };
 // A fork may come after the end of static objects.
 static_assert(std::is_trivially_destructible_v<process_forks>);
@@ -112,14 +117,14 @@ static_assert(std::is_trivially_destructible_v<process_forks>);
  */
 class fork_call {
  public:
-  fork_call() noexcept
-  {
-    if (depth_++ == 0) { enter(); }
-  }
-  ~fork_call()
-  {
-    if (--depth_ == 0) { forks_of_process.calls.fetch_sub(1, std::memory_order_release); }
-  }
+  /** @brief Where a call does not just begin. */
+  enum how : unsigned {
+    closed = 1,  ///< who is outside waits until the fork is over
+    fast   = 2   ///< the fork has all threads see that, so a call needs no order of its own
+  };
+
+  fork_call() noexcept;
+  ~fork_call();
   fork_call(fork_call const&)            = delete;
   fork_call& operator=(fork_call const&) = delete;
   fork_call(fork_call&&)                 = delete;
@@ -127,18 +132,40 @@ class fork_call {
 
  private:
   friend struct fork_handlers;
-  static void enter() noexcept
-  {
-    // In one order with what the fork writes and reads: one of the two sees the other.
-    forks_of_process.calls.fetch_add(1);
-    if (forks_of_process.calls_closed.load()) [[unlikely]] { wait_outside(); }
-  }
-  static void wait_outside() noexcept;
+  static void begin_carefully() noexcept;
   static void close(std::chrono::steady_clock::time_point end) noexcept;
+  static void open() noexcept;
+  static void open_in_child() noexcept;
 
   // Found without a call; libraries that are loaded late have room for so little.
-  [[gnu::tls_model("initial-exec")]] static inline thread_local constinit std::uint32_t depth_ =
-    0;  ///< calls of this thread
+  [[gnu::tls_model("initial-exec")]] static inline thread_local constinit fork_caller* mine_ =
+    nullptr;  ///< this thread; null until its first call
 };
+
+/** @brief A thread that calls. Its own alone writes `depth`. */
+struct fork_caller {
+  std::atomic<unsigned> depth{0};  ///< calls within each other
+  pthread_t thread{};
+  fork_caller* next{nullptr};
+};
+
+inline fork_call::fork_call() noexcept
+{
+  if (mine_ != nullptr) [[likely]] {
+    auto& depth       = mine_->depth;
+    auto const within = depth.load(std::memory_order_relaxed);
+    depth.store(within + 1, std::memory_order_relaxed);
+    // No order for the processor: whoever forks has it done on all of them (membarrier).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (within > 0 || forks_of_process.calls.load(std::memory_order_relaxed) == fast) { return; }
+  }
+  begin_carefully();
+}
+
+inline fork_call::~fork_call()
+{
+  auto& depth = mine_->depth;
+  depth.store(depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+}
 
 }  // namespace rmm_uvm
