@@ -82,8 +82,7 @@ def tell(finding: Finding) -> None:
     """Hand a finding to all that listen."""
     for listener in list(_listeners.values()):
         try:
-            with usual_signals():
-                listener(finding)
+            listener(finding)
         except Exception:
             logging.getLogger("rmm_uvm.watch").exception("a listener failed for: %s", finding)
 
@@ -172,20 +171,22 @@ class Delivery:
     def deliver(self, findings: Iterable[Finding]) -> None:
         """Hand on what nobody else says at that moment; all of it stays recorded."""
         for finding in findings:
-            if self._others_warn(finding.device_id):
-                continue
-            self._log(finding)
-            if self._on_finding is not None:
-                tell(finding)
-            if self._in_main_thread:
-                self._waiting.append(finding)
-            elif callable(self._on_finding):
-                try:
-                    with usual_signals():
-                        self._on_finding(finding)
-                except Exception:
-                    _logger().exception("on_finding failed for: %s", finding)
+            if not self._others_warn(finding.device_id):
+                with usual_signals():  # handlers of logs, listeners and callbacks are the program's
+                    self._hand_on(finding)
         self.retry()
+
+    def _hand_on(self, finding: Finding) -> None:
+        self._log(finding)
+        if self._on_finding is not None:
+            tell(finding)
+        if self._in_main_thread:
+            self._waiting.append(finding)
+        elif callable(self._on_finding):
+            try:
+                self._on_finding(finding)
+            except Exception:
+                _logger().exception("on_finding failed for: %s", finding)
 
     def retry(self) -> None:
         """Ask the main thread again for what it has not shown; costs nothing if there is none."""

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import gc
+import logging
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from rmm_uvm.integrations.cudf import PrefetchSwitch
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.residency import Budget
 from rmm_uvm.watch.session import Session
-from rmm_uvm.watch.telling.delivery import Delivery
+from rmm_uvm.watch.telling.delivery import Delivery, subscribe
 
 from ...named_threads import becomes_true, others_ended, thread_ids
 from ...support.snippets import REPOSITORY
@@ -213,24 +214,44 @@ def test_thread_that_begins_one_of_ours_gets_its_signals_as_before() -> None:
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_process_that_a_callback_begins_may_be_ended(told: bool) -> None:
+class _Handler(logging.Handler):
+    """A handler of logs that does something."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        super().__init__()
+        self._do = do
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._do()
+
+
+@pytest.mark.parametrize("how", ["callback", "listener", "log", ""])
+def test_process_that_code_of_users_begins_may_be_ended(how: str) -> None:
     statuses = []
 
-    def begin(_finding: Finding) -> None:
+    def begin(*_: object) -> None:
         done = subprocess.run(["cat", "/proc/self/status"], capture_output=True, check=True)
         statuses.append(done.stdout.decode())
 
     def work() -> None:
-        if told:
-            Delivery(begin).deliver([FINDING])
-        else:  # the twin: what a callback without its signals would do
-            begin(FINDING)
+        if how:
+            Delivery(begin if how == "callback" else "log").deliver([FINDING])
+        else:  # the twin: what a process would be that our own code begins
+            begin()
 
-    thread = OwnThread(target=work, name="rmm_uvm test")
-    thread.start()
-    thread.join()
-    assert (signal.SIGTERM in blocked_in(statuses[0])) is not told
+    logger, handler = logging.getLogger("rmm_uvm.watch"), _Handler(begin)
+    unsubscribe = subscribe(begin) if how == "listener" else lambda: None
+    if how == "log":
+        logger.addHandler(handler)
+    try:
+        thread = OwnThread(target=work, name="rmm_uvm test")
+        thread.start()
+        thread.join()
+    finally:
+        unsubscribe()
+        logger.removeHandler(handler)
+    assert len(statuses) == 1
+    assert (signal.SIGTERM in blocked_in(statuses[0])) is not bool(how)
 
 
 # How threads begin, where nobody sees to the above.
