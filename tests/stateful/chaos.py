@@ -106,6 +106,7 @@ class Chaos(ProgramsWithThreads):
         self._wrong: list[str] = []  # in signal handlers
         super().__init__()
         self._operated = Path(tempfile.mkdtemp(dir=self._folder))
+        self._ends.callback(self._nobody_is_left_on_the_board)
         self._ends.callback(self._kill_neighbors)
         self._ends.callback(lambda: rmm.mr.set_per_device_resource(0, self._resource))
 
@@ -263,6 +264,10 @@ class Chaos(ProgramsWithThreads):
     def _kill_neighbors(self) -> None:
         while self._neighbors:
             self.neighbor_is_killed(0)
+
+    def _nobody_is_left_on_the_board(self) -> None:
+        for folder in (self._folder, self._operated):
+            assert read_board(folder).processes == ()
 
     @rule(
         operation=st.sampled_from(APART),

@@ -57,6 +57,10 @@ def leak_a_file(_program: Chaos) -> None:
     leaked.append(os.open(os.devnull, os.O_RDONLY))
 
 
+def leak_a_place_on_the_board(program: Chaos) -> None:
+    leaked.append(rmm_uvm.harvest.HarvestBoard(program._folder))
+
+
 def crash(_program: Chaos) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -77,6 +81,7 @@ leaked: list[Any] = []  # in the process of a round, which ends
         (leak_a_thread, "a program went wrong", "left behind: ['<Thread(leaked"),
         (leak_a_thread_that_python_does_not_list, "a program went wrong", "threads were left"),
         (leak_a_file, "a program went wrong", "left behind: ['/dev/null']"),
+        (leak_a_place_on_the_board, "a program went wrong", "in _nobody_is_left_on_the_board"),
         (crash, "the process was ended by SIGSEGV", "crash"),
     ],
 )
