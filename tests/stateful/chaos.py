@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import random
 import signal
 import tempfile
 import time
@@ -135,6 +136,23 @@ class Chaos(ProgramsWithThreads):
                 raise
             self.installs["ipc_pool_size"] = None
             super().install(*arguments, **named)
+
+    @rule(chosen=st.integers(0, (1 << 32) - 1), steps=st.integers(30, 120))
+    @only_if(lambda self: rmm_uvm.current_installation() is not None)
+    def come_and_go(self, chosen: int, steps: int) -> None:
+        """Have small and large buffers come, go and be used, until they need more than a budget."""
+        choose = random.Random(chosen)
+        for _ in range(steps):
+            what, number = choose.random(), choose.randrange(1 << 16)
+            if what < 0.25:
+                self.allocate(choose.randrange(1, 700), 0)
+            elif what < 0.5:
+                self.allocate(choose.randrange(MIB, 4 * MIB), 0)
+            elif what < 0.75 and self.live:
+                self.free(number, 0)
+            elif self.live:
+                self.announce(number, 0)
+        Chaos.operations += steps
 
     # Budgets
 

@@ -39,6 +39,7 @@ STEPS = 50  # of a program
 # A program takes 0.3 s alone on a machine of two processors; where it takes so many times as long,
 # it hangs.
 USUAL_SECONDS, MOST_TIMES = 0.3, 100
+_MOST_SECONDS_TO_SAY_IT = 10
 
 
 @dataclass
@@ -98,16 +99,19 @@ def _watched(
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.setpgid(child, child)  # as it does itself: whoever comes first
     told, hangs = b"", False
+    ended = os.pidfd_open(child)  # processes that it began may keep the pipe open
     with os.fdopen(reading, "rb", buffering=0) as progress:
-        while not hangs:
-            ready, _, _ = select.select([progress], [], [], most_seconds)
-            hangs = not ready
-            if hangs:
-                _say_where(child, log)
-            elif more := progress.read(4096):
+        while True:
+            ready, _, _ = select.select([progress, ended], [], [], most_seconds)
+            if progress in ready and (more := progress.read(4096)):
                 told += more
-            else:
-                break
+                continue
+            hangs = not ready
+            break
+    if hangs:
+        _say_where(child, log)
+        select.select([ended], [], [], _MOST_SECONDS_TO_SAY_IT)
+    os.close(ended)
     _end_group(child)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     begun, _, operations = told.partition(b"=")
@@ -194,7 +198,6 @@ def _say_where(child: int, log: Path) -> None:
                     )
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGABRT)  # faulthandler writes the stacks of Python
-    time.sleep(0.5)
 
 
 def _group(child: int) -> list[int]:
