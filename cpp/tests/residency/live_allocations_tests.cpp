@@ -4,6 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <random>
+
 namespace rmm_uvm {
 namespace {
 
@@ -74,6 +81,63 @@ TEST(LiveAllocations, ManyNeighboursDoNotGetInEachOthersWay)
   for (std::size_t i = 0; i < 1'000; ++i) {
     ASSERT_TRUE(live.erase(address + i * 256, i + 1)) << i;
   }
+}
+
+TEST(LiveAllocations, HoldingAgreesWithALookAtAllOfThem)
+{
+  constexpr std::size_t count = 30'000;   // more than there are places to ask
+  for (std::size_t const odd : {0, 8}) {  // an upstream may align to less than a place
+    std::mt19937_64 random{odd};
+    live_allocations live;
+    std::map<std::uintptr_t, std::size_t> known;
+    auto next = address + odd;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const kind  = random() % 100;
+      auto const bytes = kind == 0   ? (std::size_t{1} << 21U) + random() % (std::size_t{64} << 20U)
+                         : kind == 1 ? 1 + random() % (std::size_t{1} << 21U)
+                                     : 1 + random() % 5'000;
+      live.insert(next, bytes);
+      known.emplace(next, bytes);
+      next += (bytes + 255) / 256 * 256 + (kind % 3) * 256;
+    }
+    for (auto it = known.begin(); it != known.end();) {
+      if (random() % 4 != 0) {
+        ++it;
+        continue;
+      }
+      ASSERT_TRUE(live.erase(it->first, it->second));
+      it = known.erase(it);
+    }
+    ASSERT_GT(known.size(), 8'192U + 1'000U);
+    for (int i = 0; i < 2'000; ++i) {
+      auto const asked = address - 1'000 + random() % (next - address + 2'000);
+      auto const above = known.upper_bound(asked);
+      bool const held =
+        above != known.begin() && asked - std::prev(above)->first < std::prev(above)->second;
+      auto const found = live.holding(asked);
+      ASSERT_EQ(found.has_value(), held) << asked;
+      if (held) { ASSERT_EQ(found->address, std::prev(above)->first); }
+    }
+  }
+}
+
+TEST(LiveAllocations, PlaceInAnAllocationIsFoundAsFastBesideAMillionOthers)
+{
+  using clock = std::chrono::steady_clock;
+  live_allocations live;
+  constexpr std::uintptr_t large = 0x6000'0000'0000;
+  live.insert(large, std::size_t{64} << 20U);
+  for (std::size_t i = 0; i < 1'000'000; ++i) {
+    live.insert(address + i * 512, 512);
+  }
+  auto const begin = clock::now();
+  for (std::size_t i = 0; i < 1'000; ++i) {
+    EXPECT_EQ(live.holding(large + (std::size_t{32} << 20U) + i)->address, large);
+    EXPECT_EQ(live.holding(address + i * 512 + 300)->address, address + i * 512);
+    EXPECT_FALSE(live.holding(large - 1 - i));
+  }
+  // A look at all of them takes 10 ms and more each time: 20 s.
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds{5});
 }
 
 }  // namespace

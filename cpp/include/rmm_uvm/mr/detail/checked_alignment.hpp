@@ -4,7 +4,6 @@
 
 #include <rmm/error.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,7 +20,10 @@ namespace rmm_uvm::mr::detail {
 /** @brief Refuses what is no power of two. @throws rmm::bad_alloc */
 inline void check_alignment(std::size_t alignment)
 {
-  if (!std::has_single_bit(alignment)) [[unlikely]] { refuse_alignment(alignment); }
+  // Not std::has_single_bit, which counts all bits where the compiler may not ask the processor.
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) [[unlikely]] {
+    refuse_alignment(alignment);
+  }
 }
 
 /**
