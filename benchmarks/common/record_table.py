@@ -88,6 +88,7 @@ BENCHMARKS = (
     _timed("trace_cost", "watching/trace_cost"),
     _timed("sampler_cost", "watching/sampler_cost"),
     _timed("ledger_cost", "pool/ledger_cost"),
+    _timed("growth", "pool/growth"),
     _timed("report_size", "watching/report_size", FILE),
     Benchmark("endurance", ("endurance/allocations.py", *JSON), clocked=True, long=True),
     Benchmark("cpp_allocate_free", ("/ci/test_cpp.sh", "benchmark", FILE), clocked=True),
