@@ -12,6 +12,9 @@ signals_blocked::signals_blocked() noexcept
 {
   sigset_t all;
   ::sigfillset(&all);
+  for (auto const of_this_thread : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+    ::sigdelset(&all, of_this_thread);
+  }
   ::pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 

@@ -42,7 +42,9 @@ enum class lock_rank : std::uint8_t {
   board,              ///< `harvest_board`: threads of this process that use the file
   pieces,             ///< `piece_movers`: lists of pieces that helpers join
   pool_slabs,         ///< `pool_room`: the slabs of a pool, and what of them is empty
+  live_order,         ///< `live_allocations`: who puts them in order
   live_allocations,   ///< `live_allocations`: a shard of them
+  large_allocations,  ///< `live_allocations`: those that are in order
   sampler,            ///< a sampler's samples
   slot_levels,        ///< `slot`: whose levels it reads
   event_switch,       ///< a driver's migration events start and stop

@@ -10,10 +10,10 @@ namespace rmm_uvm {
 
 /**
  * @brief Blocks all signals, as long as this lives, for the calling thread and those that it
- * begins.
+ * begins; but for those of a crash.
  *
  * A program's handlers never run on a thread of ours. Python's main thread has to get its signals,
- * too, or a Ctrl-C would not wake it.
+ * too, or a Ctrl-C would not wake it. A crash is reported where it is, by faulthandler for example.
  */
 class signals_blocked {
  public:

@@ -23,20 +23,23 @@ namespace rmm_uvm {
  * Catches a second free and a free with a wrong size before they reach a pool, which would be
  * corrupted by them. Sharded by address, so that threads rarely meet. Thread-safe.
  *
- * An address inside of an allocation is found without a look at all of them. Large ones are in
- * order besides. Of small ones the first below the address holds it, or none does, and it begins at
- * most the size of a small one below: so its place is found by asking for every place there.
+ * An address inside of an allocation is found without a look at all of them. From the first time
+ * that somebody asks for one among many, large ones are in order besides. Of small ones the first
+ * below the address holds it, or none does, and it begins at most the size of a small one below: so
+ * its place is found by asking for every place there.
  */
 class live_allocations {
  public:
   /** @brief Notes a new allocation. */
   void insert(std::uintptr_t address, std::size_t bytes)
   {
-    if (bytes > small_bytes) { insert_large(address, bytes); }
     if (address % place_bytes != 0) { between_places_.store(true, std::memory_order_relaxed); }
     auto& shard = shard_of(address);
-    std::lock_guard const lock{shard.mutex};
-    shard.bytes_of.insert_or_assign(address, bytes);
+    {
+      std::lock_guard const lock{shard.mutex};
+      shard.bytes_of.insert_or_assign(address, bytes);
+    }
+    if (bytes > small_bytes && kept_in_order_.load()) { insert_large(address, bytes); }
   }
 
   /**
@@ -53,7 +56,7 @@ class live_allocations {
       shard.bytes_of.erase(it);
     }
     // The memory is still the caller's: nobody inserts the same address before this is over.
-    if (bytes > small_bytes) {
+    if (bytes > small_bytes && kept_in_order_.load()) {
       std::lock_guard const lock{large_.mutex};
       large_.bytes_of.erase(address);
     }
@@ -78,11 +81,12 @@ class live_allocations {
   [[nodiscard]] std::optional<memory_range> holding(std::uintptr_t address) const
   {
     if (auto const bytes = bytes_at(address)) { return memory_range{address, *bytes}; }
-    if (auto const found = large_holding(address)) { return found; }
     constexpr auto places = small_bytes / place_bytes;
     if (between_places_.load(std::memory_order_relaxed) || count() <= places) {
       return any_holding(address);
     }
+    put_in_order();
+    if (auto const found = large_holding(address)) { return found; }
     auto const last = address - address % place_bytes;
     for (std::size_t below = 0; below <= places && below * place_bytes <= last; ++below) {
       auto const begin = last - below * place_bytes;
@@ -115,7 +119,21 @@ class live_allocations {
     std::unordered_map<std::uintptr_t, std::size_t> bytes_of;
   };
 
-  void insert_large(std::uintptr_t address, std::size_t bytes)
+  /** @brief Has large allocations be in order from now on: those that are there, and others. */
+  void put_in_order() const
+  {
+    if (in_order_.load()) { return; }
+    std::lock_guard const once{ordering_mutex_};
+    kept_in_order_ = true;  // first: who comes or goes from now on sees to it
+    for (auto const& shard : shards_) {
+      std::lock_guard const lock{shard.mutex};
+      for (auto const& [address, bytes] : shard.bytes_of) {
+        if (bytes > small_bytes) { insert_large(address, bytes); }
+      }
+    }
+    in_order_ = true;
+  }
+  void insert_large(std::uintptr_t address, std::size_t bytes) const
   {
     std::lock_guard const lock{large_.mutex};
     large_.bytes_of.insert_or_assign(address, bytes);
@@ -162,13 +180,16 @@ class live_allocations {
   }
 
   struct alignas(64) large_t {
-    mutable ranked_mutex<lock_rank::live_allocations> mutex;
+    ranked_mutex<lock_rank::large_allocations> mutex;
     std::map<std::uintptr_t, std::size_t> bytes_of;
   };
 
   std::array<shard_t, shard_count> shards_;
-  large_t large_;
-  std::atomic<bool> between_places_{false};  // some began at no multiple of a place
+  mutable large_t large_;
+  mutable ranked_mutex<lock_rank::live_order> ordering_mutex_;
+  mutable std::atomic<bool> kept_in_order_{false};  // who inserts or erases sees to `large_`
+  mutable std::atomic<bool> in_order_{false};       // `large_` has all that it should
+  std::atomic<bool> between_places_{false};         // some began at no multiple of a place
 };
 
 }  // namespace rmm_uvm
