@@ -55,7 +55,7 @@ def test_verdicts_and_means_are_those_of_the_rows_and_one_is_missed() -> None:
         for case, ratio in ahead.ratios(KEPT["rows"], ahead.LOOP, ahead.ADAPTS).items()
         if ratio > 1.02
     }
-    assert slow == {("mortgage", 2.0)}
+    assert slow == {("mortgage", 1.5), ("training", 1.25), ("fir", 1.5)}
 
 
 @pytest.mark.parametrize("slow", [ahead.ADAPTS, ahead.EIGHTH])
