@@ -119,7 +119,6 @@ MISSED: dict[str, list[str]] = {
         "fir, 2x: time against fetching, the paper's programs simulated",
         "hash join, 2x: time against fault-driven, the paper's ratio",
         "hash join, 3x: time against fault-driven, the paper's ratio",
-        "hash join, 3x: to the host against fetching, the paper's ratio",
     ],
     "migration_threads": ["fetching, against whole mappings"],
     "neighbors_interference_before": ["slowdown of etl"],
