@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <string>
@@ -12,6 +13,13 @@
 
 namespace rmm_uvm {
 namespace {
+
+/** @brief A crash is reported by the thread that crashes. */
+[[nodiscard]] bool is_of_a_crash(int number)
+{
+  auto const crashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+  return std::find(crashes.begin(), crashes.end(), number) != crashes.end();
+}
 
 /** @brief Signals that the calling thread blocks, of all that it may block. */
 [[nodiscard]] int blocked_here()
@@ -31,13 +39,13 @@ namespace {
   ::sigfillset(&all);
   int count = 0;
   for (int number = 1; number <= SIGRTMAX; ++number) {
-    bool const may = number != SIGKILL && number != SIGSTOP;
+    bool const may = number != SIGKILL && number != SIGSTOP && !is_of_a_crash(number);
     count += may && ::sigismember(&all, number) == 1 ? 1 : 0;
   }
   return count;
 }
 
-TEST(OwnThread, BlocksEverySignalAndHasItsName)
+TEST(OwnThread, BlocksEverySignalButThoseOfACrashAndHasItsName)
 {
   int blocked = 0;
   std::array<char, 16> name{};

@@ -31,7 +31,12 @@ from ...named_threads import becomes_true, others_ended, thread_ids
 from ...support.snippets import REPOSITORY
 
 MIB = 1 << 20
-BLOCKABLE = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+# A crash is reported by the thread that crashes.
+OF_A_CRASH = {
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE),
+    *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT),
+}
+BLOCKABLE = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} - OF_A_CRASH
 # Movers help where a GPU migrates directly: cpp/tests/residency/piece_movers_threads_tests.cpp.
 NAMES = {"budget", "sample", "advisor", "metrics", "cudf", "close"}
 FINDING = Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")
