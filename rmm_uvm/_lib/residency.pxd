@@ -54,7 +54,6 @@ cdef extern from "rmm_uvm/residency/prefetch_statistics.hpp" namespace "rmm_uvm"
 cdef extern from "rmm_uvm/residency/ledger.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_ledger:
         size_t slab_bytes() except +
-        optional[memory_range] slab_of(uintptr_t) except +
 
 cdef extern from "rmm_uvm/residency/memory_adviser.hpp" namespace "rmm_uvm" nogil:
     cdef enum class preferred_place(uint8_t):
@@ -201,6 +200,7 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         size_t budget_bytes() noexcept
         prefetch_statistics statistics() noexcept
         optional[residency_statistics] budget_statistics() noexcept
+        bint holds(uintptr_t) except +
         const residency_ledger& ledger() noexcept
         uint64_t current_epoch() noexcept
         void on_touch(const vector[use_event]&, void*) noexcept

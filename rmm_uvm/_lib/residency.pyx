@@ -225,7 +225,7 @@ cdef class ManagedResidency:
         """Whether an address lies in a slab."""
         cdef bool held
         with nogil:
-            held = dereference(self.handle).ledger().slab_of(address).has_value()
+            held = dereference(self.handle).holds(address)
         return held
 
     def touch(self, uintptr_t address, size_t nbytes, uintptr_t owner, uintptr_t stream=0):

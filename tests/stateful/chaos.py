@@ -4,8 +4,9 @@
 
 To those of `company.py` come budgets that change, adaptors of RMM above and below, signals,
 monitors that look often, processes that share the board, and every operation of tests/anomalies
-while calls of its driver fail. Threads work while the main thread does all this, but for forks: a
-child has the locks of threads that were in the middle of a call (docs/troubleshooting.md).
+while calls of its driver fail. Threads work while the main thread does all this, but for forks,
+which tests/integration/test_forks_and_signals.py has beside threads: a child of a program of many
+threads finds locks of other libraries as they were.
 """
 
 from __future__ import annotations

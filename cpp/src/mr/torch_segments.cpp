@@ -144,12 +144,14 @@ bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle 
 
 bool torch_segments::holds(std::uintptr_t address) const
 {
+  fork_call const call;
   std::lock_guard const lock{mutex_};
   return map_.segment_of(address).has_value();
 }
 
 void torch_segments::on_pressure(pressure_call call, void* argument) noexcept
 {
+  fork_call const counted;
   pressure_argument_.store(argument);
   pressure_.store(call);
   look_for_pressure();
@@ -165,6 +167,7 @@ void torch_segments::look_for_pressure() noexcept
 
 void torch_segments::follow(std::vector<memory_range> const& live)
 {
+  fork_call const call;
   std::vector<std::pair<memory_range, stream_handle>> dead;
   {
     std::lock_guard const lock{mutex_};
@@ -188,6 +191,7 @@ void torch_segments::follow(std::vector<memory_range> const& live)
 
 void torch_segments::unfollow(bool routed) noexcept
 {
+  fork_call const call;
   std::lock_guard const telling{telling_};
   std::lock_guard const lock{mutex_};
   following_ = false;
@@ -217,6 +221,7 @@ std::optional<carved_range> torch_segments::carved_at(std::uintptr_t start)
 
 void torch_segments::on_allocate(std::uintptr_t start) noexcept
 try {
+  fork_call const call;
   // One after the other, until the ledger knows: who is told next may begin in what this one took.
   std::lock_guard const telling{telling_};
   carved_range carved;
@@ -238,6 +243,7 @@ try {
 
 void torch_segments::on_free(std::uintptr_t start) noexcept
 try {
+  fork_call const call;
   memory_range range;
   stream_handle stream = nullptr;
   bool const by_stream = !several_streams_.load(std::memory_order_relaxed);
@@ -258,18 +264,21 @@ try {
 
 void torch_segments::measured(std::uintptr_t start, std::size_t bytes) noexcept
 {
+  fork_call const call;
   std::lock_guard const lock{mutex_};
   map_.measured(start, bytes);
 }
 
 torch_segment_statistics torch_segments::statistics() const noexcept
 {
+  fork_call const call;
   std::lock_guard const lock{mutex_};
   return counts_;
 }
 
 std::string torch_segments::last_refusal() const
 {
+  fork_call const call;
   std::lock_guard const lock{mutex_};
   return refusal_;
 }

@@ -25,7 +25,10 @@ void name_this_thread(char const* name) noexcept { ::pthread_setname_np(::pthrea
 own_thread::own_thread(char const* name, std::function<void()> work)
 {
   signals_blocked const blocked;
-  thread_ = std::thread{std::move(work)};
+  thread_ = std::thread{[name, work = std::move(work)] {
+    name_this_thread(name);  // also here: it may run before the line below
+    work();
+  }};
   ::pthread_setname_np(thread_.native_handle(), name);
 }
 

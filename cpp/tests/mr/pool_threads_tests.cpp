@@ -94,6 +94,7 @@ TEST_P(ConcurrentPool, ChildOfAForkBesideCallsOfThreadsAllocatesAndFrees)
     while (index != 0 && !ending) {
       auto* const ptr = adaptor.allocate(default_stream, 300'000, alignment);
       memory_range const range{reinterpret_cast<std::uintptr_t>(ptr), 300'000};
+      EXPECT_TRUE(chain.residency->holds(range.address));  // as every hint asks first
       chain.residency->bring(range, nullptr);
       adaptor.deallocate(default_stream, ptr, 300'000, alignment);
     }

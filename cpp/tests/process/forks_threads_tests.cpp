@@ -152,10 +152,12 @@ TEST(ConcurrentForks, CallThatNeverEndsHoldsAForkUpForSomeSecondsAndTheChildCall
   while (!within) {
     std::this_thread::yield();
   }
+  auto const begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(in_child([] {
     fork_call const call;
     return true;
   }));
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 4s);
   fork_call const call;  // the way is open again
   ending = true;
   hangs.join();

@@ -148,6 +148,8 @@ class one_program {
   {
     static_cast<void>(device->answers().cancel());
     residency.flush();
+    // Advice that could not be taken back, since the call failed, stays until it can be.
+    EXPECT_TRUE(residency.advise(slab, {false, preferred_place::none}).failure.ok());
     EXPECT_EQ(residency.advised_bytes(), 0U);
     residency.end_budget();
     residency.on_slab_freed(residency.on_slab_free(slab.address));

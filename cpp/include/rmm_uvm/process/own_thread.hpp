@@ -42,7 +42,7 @@ class own_thread {
   /** @brief No thread. */
   own_thread() noexcept = default;
   /**
-   * @param name at most 15 bytes; it has it when this returns
+   * @param name a literal of at most 15 bytes; the thread has it from the first moment on
    * @throws std::system_error, std::bad_alloc if there can be no more threads
    */
   own_thread(char const* name, std::function<void()> work);

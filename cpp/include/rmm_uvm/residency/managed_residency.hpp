@@ -214,11 +214,23 @@ class managed_residency {
     return now().take_live_blocks(begins);
   }
   /** @brief Waits until the budget's thread has nothing to do. */
-  void flush() noexcept { now().flush(); }
+  void flush() noexcept
+  {
+    fork_call const call;
+    now().flush();
+  }
   /** @brief Does in the caller's thread what the budget's would do. */
-  void run_pending() noexcept { now().run_pending(); }
+  void run_pending() noexcept
+  {
+    fork_call const call;
+    now().run_pending();
+  }
   /** @brief The next piece of that only. @return whether there may be another one */
-  bool run_pending_piece() noexcept { return now().run_pending_piece(); }
+  bool run_pending_piece() noexcept
+  {
+    fork_call const call;
+    return now().run_pending_piece();
+  }
 
   /** @brief Everything counted so far of what is done without a budget. */
   [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
@@ -229,6 +241,12 @@ class managed_residency {
   }
   /** @brief Bytes discarded so far; takes no lock. */
   [[nodiscard]] std::uint64_t discarded_bytes() const noexcept { return counts_.discarded_bytes(); }
+  /** @brief Whether an address lies in a slab. */
+  [[nodiscard]] bool holds(std::uintptr_t address) const
+  {
+    fork_call const call;
+    return ledger_.slab_of(address).has_value();
+  }
   /** @brief The blocks and what is known about them. */
   [[nodiscard]] residency_ledger const& ledger() const noexcept { return ledger_; }
   /** @brief The epoch now; see `epoch_source`. */
