@@ -81,6 +81,11 @@ namespace {
 
 /** @brief Takes a thread off the list when it ends. */
 struct last_call {
+  explicit last_call(fork_caller*& mine) noexcept : here{mine} {}
+  last_call(last_call const&)            = delete;
+  last_call& operator=(last_call const&) = delete;
+  last_call(last_call&&)                 = delete;
+  last_call& operator=(last_call&&)      = delete;
   ~last_call()
   {
     std::lock_guard const lock{forks_of_process.callers_mutex};
@@ -99,7 +104,7 @@ struct last_call {
 /** @brief Puts this thread on the list. */
 void enlist(fork_caller*& here) noexcept
 try {
-  thread_local last_call mine{nullptr, here};
+  thread_local last_call mine{here};
   mine.caller         = std::make_unique<fork_caller>();
   mine.caller->thread = ::pthread_self();
   std::lock_guard const lock{forks_of_process.callers_mutex};
