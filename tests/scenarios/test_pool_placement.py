@@ -112,7 +112,10 @@ def test_allocations_that_overlap_in_part_are_caught(first: int, nbytes: int) ->
 @pytest.mark.parametrize("program", ["etl", "small between large"])
 def test_figures_computed_again_are_the_committed_ones(program: str) -> None:
     for name in (ways.BASE, "a pool for small", "all three"):
-        assert placement.row(program, 1.5, name) == kept_row(program, 1.5, name)
+        again, kept = placement.row(program, 1.5, name), dict(kept_row(program, 1.5, name))
+        # Two slabs may lie beside each other, as the process has room: then one call moves both.
+        assert again.pop("seconds") == pytest.approx(kept.pop("seconds"), rel=1e-3)
+        assert again == kept
 
 
 def test_model_without_rules_is_rmms_pool_on_every_card() -> None:
