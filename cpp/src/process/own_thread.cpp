@@ -12,7 +12,7 @@ signals_blocked::signals_blocked() noexcept
 {
   sigset_t all;
   ::sigfillset(&all);
-  for (auto const of_this_thread : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+  for (auto const of_this_thread : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) {
     ::sigdelset(&all, of_this_thread);
   }
   ::pthread_sigmask(SIG_SETMASK, &all, &before_);

@@ -17,7 +17,7 @@ namespace {
 /** @brief A crash is reported by the thread that crashes. */
 [[nodiscard]] bool is_of_a_crash(int number)
 {
-  auto const crashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+  auto const crashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
   return std::find(crashes.begin(), crashes.end(), number) != crashes.end();
 }
 

@@ -32,10 +32,7 @@ from ...support.snippets import REPOSITORY
 
 MIB = 1 << 20
 # A crash is reported by the thread that crashes.
-OF_A_CRASH = {
-    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE),
-    *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT),
-}
+OF_A_CRASH = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
 BLOCKABLE = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} - OF_A_CRASH
 # Movers help where a GPU migrates directly: cpp/tests/residency/piece_movers_threads_tests.cpp.
 NAMES = {"budget", "sample", "advisor", "metrics", "cudf", "close"}

@@ -13,7 +13,8 @@ namespace rmm_uvm {
  * begins; but for those of a crash.
  *
  * A program's handlers never run on a thread of ours. Python's main thread has to get its signals,
- * too, or a Ctrl-C would not wake it. A crash is reported where it is, by faulthandler for example.
+ * too, or a Ctrl-C would not wake it. A crash is reported where it is, by faulthandler for example:
+ * `abort` lets its own signal through by itself, and one from outside is the program's.
  */
 class signals_blocked {
  public:
