@@ -196,8 +196,12 @@ def _say_where(child: int, log: Path) -> None:
                         timeout=30,
                         check=False,
                     )
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGABRT)  # faulthandler writes the stacks of Python
+    for process in _group(child):  # one after the other: they write into one file
+        with contextlib.suppress(OSError):
+            ends = os.pidfd_open(process)
+            os.kill(process, signal.SIGABRT)  # faulthandler writes the stacks of Python
+            select.select([ends], [], [], _MOST_SECONDS_TO_SAY_IT)
+            os.close(ends)
 
 
 def _group(child: int) -> list[int]:
