@@ -17,13 +17,19 @@ cdef extern from "rmm_uvm/process/own_thread.hpp" namespace "rmm_uvm" nogil:
 class OwnThread(threading.Thread):
     """A thread of ours: whoever begins it joins it.
 
-    Its name, of at most 15 bytes, is the kernel's name for it as well. It blocks all signals, and so
-    do threads and processes that it begins: code of users runs in `usual_signals` there.
+    Its name, of at most 15 bytes, is the kernel's name for it as well. It blocks all signals but
+    those of a crash, and so do threads and processes that it begins: code of users runs in
+    `usual_signals` there.
     """
 
     def start(self):
         """Begin, with all signals blocked from the first moment on."""
-        self.usual_signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # as they are
+        beginner = threading.current_thread()
+        self.usual_signals = (
+            beginner.usual_signals
+            if isinstance(beginner, OwnThread)
+            else signal.pthread_sigmask(signal.SIG_BLOCK, ())  # as they are
+        )
         # Not by `signal`: it may raise what a handler raises, and leave them blocked.
         cdef signals_blocked* blocked = new signals_blocked()
         try:

@@ -236,8 +236,12 @@ class Session:
             return
         if threading.main_thread().is_alive():
             with contextlib.suppress(RuntimeError):  # no thread to be had
+                # No daemon, whichever thread collects garbage: the interpreter joins it at the end.
                 OwnThread(
-                    target=self.close, args=(_PATIENCE_SECONDS,), name="rmm_uvm close"
+                    target=self.close,
+                    args=(_PATIENCE_SECONDS,),
+                    name="rmm_uvm close",
+                    daemon=False,
                 ).start()
                 return
         self.close(_PATIENCE_SECONDS)

@@ -93,20 +93,12 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,
                                                    std::size_t alignment)
 {
-  if (alignment > granularity) [[unlikely]] { return allocate_aligned(stream, bytes, alignment); }
+  void* ptr = nullptr;
   try {
-    return upstream_.allocate(stream, bytes, alignment);
+    ptr = upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
     refuse(bytes, without_location(error.what()));
   }
-}
-
-/** @brief The same, where more is asked than all memory has: as an adaptor below may give it. */
-void* uvm_resource_adaptor_impl::allocate_aligned(cuda::stream_ref stream,
-                                                  std::size_t bytes,
-                                                  std::size_t alignment)
-{
-  auto* const ptr = upstream_.allocate(stream, bytes, alignment);
   keep_aligned(ptr, alignment, [&] { upstream_.deallocate(stream, ptr, bytes, alignment); });
   return ptr;
 }
@@ -149,7 +141,7 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
                                           std::size_t bytes,
                                           std::size_t alignment)
 {
-  if (alignment != granularity) [[unlikely]] { check_alignment(alignment); }
+  check_alignment(alignment);
   fork_call const call;
   void* ptr        = nullptr;
   auto const& room = residency_->room();

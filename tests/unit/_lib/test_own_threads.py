@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm._lib.own_threads import OwnThread
+from rmm_uvm._lib.own_threads import OwnThread, usual_signals
 from rmm_uvm.integrations.cudf import PrefetchSwitch
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.residency import Budget
@@ -186,7 +186,7 @@ def tell():
 
 atexit.register(tell)  # first: it is the last to run
 import rmm_uvm
-from rmm_uvm._lib.own_threads import OwnThread
+from rmm_uvm._lib.own_threads import OwnThread, usual_signals
 from rmm_uvm.integrations.cudf import PrefetchSwitch
 device = rmm_uvm.simulated_device("64MiB")
 rmm_uvm.reinitialize("16MiB", driver=device, device_budget=None, libraries=())
@@ -203,6 +203,24 @@ if not {ends}:
         check=True,
     )
     assert done.stdout.split("\n")[:-1] == (left or [""]), done.stderr
+
+
+def test_thread_of_ours_that_one_of_ours_begins_has_the_usual_signals_of_the_program() -> None:
+    usual: list[set[int]] = []
+
+    def begin_another() -> None:
+        other = OwnThread(target=look, name="rmm_uvm other")
+        other.start()
+        other.join()
+
+    def look() -> None:
+        with usual_signals():
+            usual.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+    thread = OwnThread(target=begin_another, name="rmm_uvm first")
+    thread.start()
+    thread.join()
+    assert usual == [signal.pthread_sigmask(signal.SIG_BLOCK, ())]
 
 
 def test_thread_that_begins_one_of_ours_gets_its_signals_as_before() -> None:

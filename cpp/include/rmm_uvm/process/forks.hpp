@@ -117,10 +117,10 @@ static_assert(std::is_trivially_destructible_v<process_forks>);
  */
 class fork_call {
  public:
-  /** @brief Where a call does not just begin. */
+  /** @brief How calls begin, as bits. */
   enum how : unsigned {
-    closed = 1,  ///< who is outside waits until the fork is over
-    fast   = 2   ///< the fork has all threads see that, so a call needs no order of its own
+    closed = 1,  ///< a fork is under way: who is outside waits until it is over
+    fast   = 2   ///< a fork has all threads' writes seen, so a call needs no order of its own
   };
 
   fork_call() noexcept;

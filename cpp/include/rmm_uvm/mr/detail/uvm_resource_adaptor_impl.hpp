@@ -79,9 +79,6 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
-  [[nodiscard]] void* allocate_aligned(cuda::stream_ref stream,
-                                       std::size_t bytes,
-                                       std::size_t alignment);
   // Cold: so that the compiler keeps it out of what every allocation goes through.
   [[gnu::cold]] void take_back(cuda::stream_ref stream,
                                void* ptr,
