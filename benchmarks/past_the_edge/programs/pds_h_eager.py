@@ -61,14 +61,17 @@ class _Queries:
         from benchmarks.tpch.queries import ROUNDED
 
         self._checked.add(name)
-        columns = {column: answer[column].to_list() for column in list(answer.columns)}
-        return checksum(rounded(plain(columns), ROUNDED.get(("pandas-pdsh", name), {})))
+        decimals = ROUNDED.get(("pandas-pdsh", name), {})
+        return checksum(rounded(plain(self._columns(answer)), decimals))
 
     def drop(self) -> None:
         self._queries = []
         gc.collect()
 
     def _answer(self, query: Any) -> Any:
+        raise NotImplementedError
+
+    def _columns(self, answer: Any) -> dict[str, list[Any]]:
         raise NotImplementedError
 
 
@@ -94,6 +97,9 @@ class PdsHStreamed(_Queries):
 
     def _answer(self, query: Any) -> Any:
         return query.collect(engine=self._engine)
+
+    def _columns(self, answer: Any) -> dict[str, list[Any]]:
+        return answer.to_dict(as_series=False)
 
     def drop(self) -> None:
         super().drop()
@@ -122,3 +128,7 @@ class PdsHEager(_Queries):
 
     def _answer(self, query: Any) -> Any:
         return query()
+
+    def _columns(self, answer: Any) -> dict[str, list[Any]]:
+        frame = answer.as_cpu_object()  # of pandas itself: cudf.pandas may not fall back here
+        return {name: frame[name].tolist() for name in frame.columns.tolist()}

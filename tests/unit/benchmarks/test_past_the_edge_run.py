@@ -606,6 +606,19 @@ def test_frames_on_dask_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> N
     assert made[1] == {"closed": True}
 
 
+class Proxied:
+    """The first rows of a frame, as cudf.pandas has it: columns would fall back to the CPU."""
+
+    def __init__(self, frame: pandas.DataFrame, rows: int) -> None:
+        self._frame = frame.head(rows)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def as_cpu_object(self) -> pandas.DataFrame:
+        return self._frame
+
+
 @pytest.mark.usefixtures("polars_warm")
 def test_eager_and_streamed_queries_have_the_same_answers(
     on_the_cpu: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -615,7 +628,7 @@ def test_eager_and_streamed_queries_have_the_same_answers(
     frame = polars.DataFrame(columns)
     # One of the queries in pandas rounds its answer.
     whole = {n: pandas.DataFrame(columns).round(2 if n == 8 else 9) for n in range(1, 23)}
-    eager = {f"q{n}": functools.partial(whole[n].head, n % 3 + 1) for n in whole}
+    eager = {f"q{n}": functools.partial(Proxied, whole[n], n % 3 + 1) for n in whole}
     lazy = {f"q{n}": frame.lazy().head(n % 3 + 1) for n in range(1, 23)}
     monkeypatch.setattr(engines, "cudf_queries", lambda _: (eager, {}))
     monkeypatch.setattr(engines, "pdsh_frames", lambda _: (lazy, {}))
