@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/freed_nodes.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
 
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace rmm_uvm {
 namespace {
@@ -22,6 +25,38 @@ TEST(LiveAllocations, KeepsWhatWasInserted)
   live.insert(address, 100);
   EXPECT_EQ(live.bytes_at(address), 100U);
   EXPECT_FALSE(live.bytes_at(address + 1));
+}
+
+TEST(FreedNodes, AreHandedOutAgainAndNotKeptWithoutEnd)
+{
+  using node = std::pair<std::uintptr_t const, std::size_t>;
+  freed_nodes freed;
+  node_allocator<node> allocator{freed};
+  std::vector<node*> made(100);
+  for (auto& each : made) {
+    each = allocator.allocate(1);
+  }
+  EXPECT_TRUE(freed.empty());
+  for (auto* each : made) {
+    allocator.deallocate(each, 1);
+  }
+  for (std::size_t kept = 64; kept > 0; --kept) {
+    ASSERT_FALSE(freed.empty()) << kept;
+    EXPECT_EQ(allocator.allocate(1), made[kept - 1]);
+  }
+  EXPECT_TRUE(freed.empty());
+  for (std::size_t number = 0; number < 64; ++number) {
+    allocator.deallocate(made[number], 1);
+  }
+}
+
+TEST(FreedNodes, ArraysOfBucketsComeFromTheHeap)
+{
+  using node = std::pair<std::uintptr_t const, std::size_t>;
+  freed_nodes freed;
+  node_allocator<void*> buckets{node_allocator<node>{freed}};
+  buckets.deallocate(buckets.allocate(1), 1);
+  EXPECT_TRUE(freed.empty());
 }
 
 TEST(LiveAllocations, HoldingFindsAnAllocationFromItsFirstByteToItsLast)

@@ -4,16 +4,19 @@
 
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/process/locks.hpp>
+#include <rmm_uvm/residency/freed_nodes.hpp>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace rmm_uvm {
 
@@ -114,9 +117,17 @@ class live_allocations {
   static constexpr std::size_t shard_count = 16;
   static constexpr std::size_t place_bytes = 256;                    // pools align to that
   static constexpr std::size_t small_bytes = std::size_t{1} << 21U;  // of a small allocation
-  struct alignas(64) shard_t {                                       // a cache line each
+
+  struct alignas(64) shard_t {  // cache lines of its own
+    using node = std::pair<std::uintptr_t const, std::size_t>;
     mutable ranked_mutex<lock_rank::live_allocations> mutex;
-    std::unordered_map<std::uintptr_t, std::size_t> bytes_of;
+    freed_nodes freed;
+    std::unordered_map<std::uintptr_t,
+                       std::size_t,
+                       std::hash<std::uintptr_t>,
+                       std::equal_to<>,
+                       node_allocator<node>>
+      bytes_of{node_allocator<node>{freed}};
   };
 
   /** @brief Has large allocations be in order from now on: those that are there, and others. */
