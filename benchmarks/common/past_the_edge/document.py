@@ -45,11 +45,12 @@ def rows_of(
         for side in sides
     }
     seconds = {name: _seconds(_of(runs, name)) for name in told}
+    by_operation = {name: _operation_seconds(_of(runs, name)) for name in told}
     begun = {name: {run["repetition"]: run["begun"] for run in _of(runs, name)} for name in told}
     return {
         "protocol": bounds(),
         "ratios": [
-            verdicts.ratio_row(told[one], told[other], seconds, budget_bytes, begun)
+            verdicts.ratio_row(told[one], told[other], seconds, budget_bytes, begun, by_operation)
             for one, other in ratios
             if one in told and other in told
         ],
@@ -86,6 +87,8 @@ def lines(told: Mapping[str, Any]) -> list[str]:
         ratio = row["seconds_ratio"]
         text = "no ratio" if ratio is None else f"{ratio:.3f}"
         verdict = "a result" if row["result"] else "no result: " + "; ".join(row["reasons"])
+        if "operations_ratio" in row:
+            text += f" ({row['operations_ratio']:.3f} by the geometric mean of operations)"
         found.append(f"{row['of']} / {row['over']}: {text}, {verdict}")
         found += [f"    {what}" for what in row["said"]]
     return found
@@ -113,4 +116,16 @@ def _seconds(runs: Sequence[Row]) -> dict[int, float]:
         run["repetition"]: statistics.median(each["seconds"] for each in verdicts.counted(run))
         for run in runs
         if verdicts.counted(run)
+    }
+
+
+def _operation_seconds(runs: Sequence[Row]) -> dict[int, list[float]]:
+    """Return by repetition the medians of each operation, of runs that timed them."""
+    of_rounds = {
+        run["repetition"]: [each.get("operation_seconds", ()) for each in verdicts.counted(run)]
+        for run in runs
+    }
+    return {
+        repetition: [statistics.median(times) for times in zip(*rounds, strict=True)]
+        for repetition, rounds in of_rounds.items()
     }

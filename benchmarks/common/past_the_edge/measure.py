@@ -97,15 +97,20 @@ def _measured(
     begin = memory.now()
     program.make()
     memory.synchronize()
+    timed = getattr(program, "EACH_TIMED", False)
     row: dict[str, Any] = {"make_seconds": memory.now() - begin, "rounds": [], "moved_at": {}}
     counted_since = 0.0
     for number in range(1, plan.rounds + 1):
         counts, moved, begin = memory.counts(), memory.moved(), memory.now()
         if number == COUNTED_FROM:
             counted_since = begin
-        total = 0
+        total, took = 0, []
         for operation in range(program.operations):
+            operation_begin = memory.now()
             total = checksum(total, program.operation(operation))
+            if timed:
+                memory.synchronize()
+                took.append(memory.now() - operation_begin)
             if memory.looks_between:
                 sampler.look_now()
             if (number, operation) in waits:
@@ -124,6 +129,7 @@ def _measured(
                 "to_host_bytes": memory.moved()[1] - moved[1],
                 **{name: after - counts[name] for name, after in memory.counts().items()},
                 "checksum": total,
+                **({"operation_seconds": took} if took else {}),
             }
         )
     return row, counted_since or end, end

@@ -166,6 +166,7 @@ def ratio_row(
     seconds: Mapping[str, Mapping[int, float]],
     budget_bytes: int,
     begun: Mapping[str, Mapping[int, float]],
+    by_operation: Mapping[str, Mapping[int, Sequence[float]]] | None = None,
 ) -> dict[str, Any]:
     """Return the row of a ratio of two sides: the median of the ratios of pairs of a repetition.
 
@@ -178,6 +179,9 @@ def ratio_row(
     begun : mapping
         By side and repetition, when the run began, in seconds: what was not measured in turn is no
         pair.
+    by_operation : mapping, optional
+        By side and repetition, the medians of each operation, where these were timed: then the row
+        has the geometric means of their ratios, too.
     """
     reasons = [f"{each['side']}: {why}" for each in (one, other) for why in each["reasons"]]
     said = [f"{each['side']}: {what}" for each in (one, other) for what in each["said"]]
@@ -203,6 +207,7 @@ def ratio_row(
         "budget_bytes": budget_bytes,
         "seconds_ratio": round(statistics.median(ratios), 4) if ratios else None,
         "ratios": [round(each, 4) for each in ratios],
+        **_of_operations(by_operation or {}, one["side"], other["side"], both),
         "beyond": {
             each["side"]: {"counts": each["counts"], **each["beyond"]}
             for each in (one, other)
@@ -210,6 +215,27 @@ def ratio_row(
         },
     }
     return {**row, **Verdict(reasons, said).as_row()}
+
+
+def _of_operations(
+    seconds: Mapping[str, Mapping[int, Sequence[float]]],
+    one: str,
+    other: str,
+    repetitions: Sequence[int],
+) -> dict[str, Any]:
+    """Return the geometric means of what operations of one side take over the same of another."""
+    mine, theirs = seconds.get(one, {}), seconds.get(other, {})
+    means = [
+        statistics.geometric_mean(a / b for a, b in zip(mine[each], theirs[each], strict=True))
+        for each in repetitions
+        if mine.get(each) and theirs.get(each)
+    ]
+    if not means:
+        return {}
+    return {
+        "operations_ratio": round(statistics.median(means), 4),
+        "operations_ratios": [round(each, 4) for each in means],
+    }
 
 
 def beyond_reasons(row: Mapping[str, Any], budget_bytes: int) -> list[str]:
@@ -320,7 +346,8 @@ def _checksums(run: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _figures(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return medians over runs of the medians of their rounds that count."""
-    names = {name for run in runs for each in counted(run) for name in each} - {"checksum"}
+    names = {name for run in runs for each in counted(run) for name in each}
+    names -= {"checksum", "operation_seconds"}
     return {
         name: statistics.median(
             statistics.median(each[name] for each in counted(run)) for run in runs

@@ -45,6 +45,7 @@ class _Queries:
 
     STEPS = 22
     PIECES = 1
+    EACH_TIMED = True
 
     def __init__(self, data_bytes: int, pieces: int) -> None:
         self._folder = provided_tables(data_bytes // pieces)

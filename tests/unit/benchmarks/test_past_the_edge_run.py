@@ -241,6 +241,15 @@ def held_on_device(nbytes: int, stop: tuple[int, int] | None) -> dict[str, Any]:
     return dict(row)
 
 
+def test_operations_are_timed_where_a_program_wants_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "operation_seconds" not in held_on_device(MIB, None)["rounds"][0]
+
+    monkeypatch.setattr(Held, "EACH_TIMED", True, raising=False)
+    for each in held_on_device(MIB, None)["rounds"]:
+        assert each["operation_seconds"] == pytest.approx([0.001] * Held.operations, rel=0.1)
+        assert sum(each["operation_seconds"]) <= each["seconds"]
+
+
 @pytest.mark.parametrize(("of_budget", "result"), [(1.01, True), (1.03, False)])
 def test_side_that_holds_more_than_the_budget_is_no_result(of_budget: float, result: bool) -> None:
     nbytes = int(of_budget * BUDGET) // 4096 * 4096

@@ -376,6 +376,22 @@ def test_rounds_that_learn_are_kept_and_do_not_count(rows: Rows) -> None:
     assert [each["seconds"] for each in told["runs"][0]["rounds"]] == [9.0] * 3 + [1.0] * 4
 
 
+def test_operations_that_were_timed_have_a_geometric_mean_of_their_own(rows: Rows) -> None:
+    assert "operations_ratio" not in rows.ratio()
+    times = {"default": [1.0, 8.0], "fault-driven": [2.0, 1.0], "resident": [1.0, 1.0]}
+    for run in rows.runs:
+        for each in run["rounds"]:
+            # The first rounds do not count.
+            each["operation_seconds"] = [9.0, 1.0] if each["seconds"] == 9.0 else times[run["side"]]
+    rows.of("runs")[3]["rounds"][4]["operation_seconds"] = [70.0, 90.0]  # a median passes it over
+
+    ratio = rows.ratio()
+
+    assert ratio["operations_ratios"] == [2.0] * 5  # of 1/2 and 8
+    assert ratio["operations_ratio"] == 2.0
+    assert "(2.000 by the geometric mean of operations)" in "\n".join(document.lines(rows.told()))
+
+
 def test_ratio_is_of_pairs_of_one_repetition(rows: Rows) -> None:
     for drift, (ours, theirs) in enumerate(
         zip(rows.of("runs"), rows.of("runs", "fault-driven"), strict=True), 1
