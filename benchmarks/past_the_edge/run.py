@@ -92,7 +92,8 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
             _run_once(kind(data_bytes, 1))
     elif side.instead != "dask":  # its worker is another process each time
         warm_up = make if side.instead == "streaming" else kind
-        _run_once(warm_up(min(WARM_UP_BYTES, data_bytes // pieces), 1))
+        whole = getattr(kind, "WARMED_UP_WHOLE", False)
+        _run_once(warm_up(data_bytes if whole else min(WARM_UP_BYTES, data_bytes // pieces), 1))
     _forget_cached()
     free_bytes = driver.memory()[0]
     of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)

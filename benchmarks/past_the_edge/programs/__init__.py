@@ -5,8 +5,9 @@
 A class is made with the bytes of all data together (or of live data at the peak, where it says
 so), a number of pieces, and ``announced``. It has ``STEPS``, the operations of a piece, ``SIDES``,
 which are compared where nothing else is asked for, and ``PIECES``. It may have ``prepare``, which
-is called with bytes and pieces before the first process begins, and ``EACH_TIMED``, if operations
-are so different that each is timed, with all that the device does for it.
+is called with bytes and pieces before the first process begins; ``EACH_TIMED``, if operations are
+so different that each is timed, with all that the device does for it; and ``WARMED_UP_WHOLE``, if
+all data are needed to have the driver take what it takes beside.
 """
 
 from __future__ import annotations

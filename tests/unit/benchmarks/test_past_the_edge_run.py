@@ -351,6 +351,15 @@ def test_nothing_looks_on_while_time_is_taken() -> None:
     assert row["page_tables"]["live_peak_bytes"] is None
 
 
+def test_program_that_asks_for_it_warms_up_with_all_data(
+    on_device: type[OnDevice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_device, "WARMED_UP_WHOLE", True, raising=False)
+    loop.child(asked_on_device("default"))
+
+    assert on_device.made == [(96 * MIB, 1, False), (96 * MIB, 3, False)]
+
+
 def test_torch_warms_up_with_tensors_of_full_size(
     on_device: type[OnDevice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
