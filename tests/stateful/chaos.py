@@ -37,7 +37,7 @@ from ..anomalies.harness import Operation, _clear, driver_call
 from ..anomalies.installing import INSTALLING, WITHOUT_DRIVER
 from ..anomalies.operations import OPERATIONS
 from ..leftovers import Before
-from ..named_threads import others_ended, thread_ids
+from ..named_threads import becomes_true, thread_ids
 from ..support.known_contents import Buffer
 from .choices import (
     CALLS,
@@ -94,15 +94,16 @@ class Chaos(ProgramsWithThreads):
     """Any program of all that is public, which leaves no thread and no file behind either."""
 
     patience_seconds: ClassVar[float] = 10.0  # with a thread that ends
+    signal_seconds: ClassVar[float] = _OFTEN_SECONDS  # from one to the next
     operations: ClassVar[int] = 0  # of all programs of this process
 
     def __init__(self) -> None:
         self._before = Before(self.patience_seconds)
-        self._threads = thread_ids()
+        self._threads = self.thread_ids()
         self._resource = rmm.mr.get_per_device_resource(0)
         self._above: dict[int, Any] = {}  # by the address of a buffer: what it was asked of
         self._apart: list[Any] = []
-        self._neighbors: list[int] = []
+        self._beside: list[int] = []
         self._watching: Any = None
         self._numbers = itertools.count()  # of traces
         self._wrong: list[str] = []  # in signal handlers
@@ -174,7 +175,12 @@ class Chaos(ProgramsWithThreads):
         if budget_bytes is not None and whole:
             board = str(self._folder) if on_board else None
             budget = Budget(
-                budget_bytes, neighbors=[1], board=board, follows=follows, copy_beside=True, **asked
+                budget_bytes,
+                neighbors=self.neighbors[:1] or None,
+                board=board,
+                follows=follows,
+                copy_beside=True,
+                **asked,
             )
         self.pinned = True  # what was pinned is not any more; what came before may be more
         with self._driver_may_fail():
@@ -198,7 +204,7 @@ class Chaos(ProgramsWithThreads):
         if pool is None:
             return
         with contextlib.suppress(MemoryError):
-            buffer = Buffer(pool, mr.allocate(nbytes, stream_of(stream)), nbytes)
+            buffer = self.buffers(pool, mr.allocate(nbytes, stream_of(stream)), nbytes)
             self._above[buffer.address] = mr
             self.live.append(buffer)
             self._write(buffer)
@@ -257,31 +263,34 @@ class Chaos(ProgramsWithThreads):
         watching.report().save_json(self._folder / "report.json")
 
     @rule()
-    @only_if(lambda self: len(self._neighbors) < _MOST_NEIGHBORS)
+    @only_if(lambda self: len(self._beside) < _MOST_NEIGHBORS)
     def neighbor_begins(self) -> None:
         """Begin a process that shares the board, and claims what it can."""
         reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-            work_until_killed(str(self._folder), writing)
+        self._beside.append(self._begin_neighbor(reading, writing))
         os.close(writing)
-        self._neighbors.append(child)
         with os.fdopen(reading, "rb") as ready:
             told = ready.read()
         assert told == b"", told.decode()
 
+    def _begin_neighbor(self, reading: int, writing: int) -> int:
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            work_until_killed(str(self._folder), writing)
+        return child
+
     @rule(number=numbers)
-    @only_if(lambda self: self._neighbors)
+    @only_if(lambda self: self._beside)
     def neighbor_is_killed(self, number: int) -> None:
-        killed = self._neighbors.pop(number % len(self._neighbors))
+        killed = self._beside.pop(number % len(self._beside))
         os.kill(killed, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(killed, 0)[1])
         assert status == -signal.SIGKILL, f"a neighbour ended with {status} by itself"
         assert killed not in read_board(self._folder).processes
 
     def _kill_neighbors(self) -> None:
-        while self._neighbors:
+        while self._beside:
             self.neighbor_is_killed(0)
 
     def _nobody_is_left_on_the_board(self) -> None:
@@ -375,7 +384,7 @@ class Chaos(ProgramsWithThreads):
                 self._wrong.append(traceback.format_exc())
 
         before = signal.signal(signal.SIGALRM, handle)
-        signal.setitimer(signal.ITIMER_REAL, _OFTEN_SECONDS, _OFTEN_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, self.signal_seconds, self.signal_seconds)
         try:
             yield
         finally:
@@ -393,7 +402,7 @@ class Chaos(ProgramsWithThreads):
                 self.report_and_stop()
             self._kill_neighbors()
             self._apart.clear()
-            self.device.cancel_failures()
+            self.driver_is_well_again()
             self.free_all()
             rmm_uvm.restore()
             rmm.mr.set_per_device_resource(0, self._resource)
@@ -402,7 +411,12 @@ class Chaos(ProgramsWithThreads):
         self._above.clear()
         left = self._before.left_behind()
         assert not left, f"left behind: {left}"
-        assert others_ended(self._threads, self.patience_seconds), "threads were left behind"
+        ended = becomes_true(lambda: self.thread_ids() <= self._threads, self.patience_seconds)
+        assert ended, "threads were left behind"
+
+    def thread_ids(self) -> set[int]:
+        """Return the kernel's numbers of the threads that are there, and have to end."""
+        return thread_ids()
 
 
 def work_until_killed(board: str, ready: int) -> None:

@@ -137,8 +137,8 @@ class ProgramsWithThreads(ForkingPrograms):
         for step, (action, number, nbytes, stream) in enumerate(plan):
             if action == "allocate" or not live:
                 with contextlib.suppress(MemoryError):
-                    live.append(Buffer(mr, mr.allocate(nbytes, stream_of(stream)), nbytes))
-                    self.device.touch(*live[-1].region, write=True)
+                    live.append(self.buffers(mr, mr.allocate(nbytes, stream_of(stream)), nbytes))
+                    self.use(live[-1], write=True)
                     live[-1].write(first + step)
                 continue
             buffer = live[number % len(live)]
@@ -148,15 +148,15 @@ class ProgramsWithThreads(ForkingPrograms):
                 assert not buffer.changed_anywhere
                 mr.deallocate(*buffer.region, stream_of(stream))
             elif action == "write":
-                self.device.touch(*buffer.region, write=True)
+                self.use(buffer, write=True)
                 buffer.write(first + step)
             elif action == "pin":
                 with rmm_uvm.pin(buffer.region, mr=mr):
                     self.pinned = True
-                    self.device.touch(*buffer.region)
+                    self.use(buffer)
             else:
                 named = {"preferred": "host"} if action == "advise" else {"stream": stream}
                 with self._driver_may_fail():
                     getattr(rmm_uvm, action)(buffer.region, mr=mr, **named)
-                self.device.touch(*buffer.region)
+                self.use(buffer)
         return live

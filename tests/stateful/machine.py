@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -66,6 +66,8 @@ class Programs(RuleBasedStateMachine):
 
     background = False
     unordered = False  # see `only_if`
+    neighbors: ClassVar[tuple[int, ...]] = (1, 2)  # other devices
+    buffers: ClassVar[type[Buffer]] = Buffer
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +94,17 @@ class Programs(RuleBasedStateMachine):
     def make_device(self, **features: bool) -> None:
         """Make the device that the program runs on."""
         self.device = rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=2, **features)
+
+    def use(self, buffer: Buffer, *, write: bool = False, on_host: bool = False) -> None:
+        """Have a kernel or the host read a buffer, or be about to write it."""
+        (self.device.cpu_touch if on_host else self.device.touch)(*buffer.region, write=write)
+
+    def compare_books(self, **expected: int) -> None:
+        """Compare the books that the device itself keeps."""
+        found = self.device.statistics()
+        assert min(found.values()) >= 0
+        assert found["resident_bytes"] <= DEVICE_BYTES
+        assert {name: found[name] for name in expected} == expected
 
     @contextlib.contextmanager
     def _driver_may_fail(self) -> Iterator[None]:
@@ -125,7 +138,7 @@ class Programs(RuleBasedStateMachine):
             budget = Budget(
                 budget_bytes,
                 policy,
-                neighbors=neighbors or None,
+                neighbors=[each for each in neighbors if each in self.neighbors] or None,
                 board=str(self._folder) if on_board else None,
                 background=self.background,
                 **settings,
@@ -178,7 +191,7 @@ class Programs(RuleBasedStateMachine):
             address = mr.allocate(nbytes, stream_of(stream))
         except MemoryError:  # the pool is full, or in pieces
             return
-        buffer = Buffer(mr, address, nbytes)
+        buffer = self.buffers(mr, address, nbytes)
         self.live.append(buffer)
         self._write(buffer)
 
@@ -190,7 +203,7 @@ class Programs(RuleBasedStateMachine):
 
     def _write(self, buffer: Buffer) -> None:
         self.writes += 1
-        self.device.touch(*buffer.region, write=True)
+        self.use(buffer, write=True)
         buffer.write(self.writes)
 
     @rule(number=numbers, stream=streams)
@@ -221,7 +234,7 @@ class Programs(RuleBasedStateMachine):
     @only_if(lambda self: self.live)
     def use_on_the_host(self, number: int, write: bool) -> None:
         buffer = self._one(number)
-        self.device.cpu_touch(*buffer.region, write=write)
+        self.use(buffer, write=write, on_host=True)
         if write:
             self.writes += 1
             buffer.write(self.writes)
@@ -237,7 +250,7 @@ class Programs(RuleBasedStateMachine):
     @only_if(lambda self: self.live)
     def announce(self, number: int, stream: int) -> None:
         self._hint(rmm_uvm.touch, number, stream=stream)
-        self.device.touch(*self._one(number).region)
+        self.use(self._one(number))
 
     @rule(rounds=st.integers(1, 4), stream=streams)
     @only_if(lambda self: self.live)
@@ -247,7 +260,7 @@ class Programs(RuleBasedStateMachine):
             address, nbytes = buffer.region
             uses = ((address, nbytes, address),)
             buffer.mr.managed_mr.residency.touch_all(uses, stream, only_read=True)
-            self.device.touch(*buffer.region)
+            self.use(buffer)
 
     @rule(rounds=st.integers(1, 4))
     @only_if(lambda self: self.live)
@@ -368,7 +381,7 @@ class Programs(RuleBasedStateMachine):
     @invariant()
     def managed_bytes_add_up(self) -> None:
         slab_bytes = sum(pool.managed_mr.slab_bytes for pool in self.pools)
-        assert self.device.statistics()["managed_bytes"] == slab_bytes
+        self.compare_books(managed_bytes=slab_bytes)
         assert limits._account.used_bytes - self._counted_before == slab_bytes
         for pool in self.pools:
             live_bytes = sum(buffer.nbytes for buffer in self.live if buffer.mr is pool)
@@ -376,9 +389,6 @@ class Programs(RuleBasedStateMachine):
 
     @invariant()
     def device_and_host_hold_what_is_there(self) -> None:
-        found = self.device.statistics()
-        assert min(found.values()) >= 0
-        assert found["resident_bytes"] <= DEVICE_BYTES
         for pool in self.pools:
             nbytes = pool.managed_mr.slab_bytes
             kept = pool.managed_mr.residency.residency()
@@ -412,13 +422,12 @@ class Programs(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         with self._ends:
-            self.device.cancel_failures()
+            self.driver_is_well_again()
             self.free_all()
             if self.monitor is not None:
                 self.stop_watching()
             rmm_uvm.restore()
             self.pools.clear()
             gc.collect()
-            found = self.device.statistics()
-            assert (found["managed_bytes"], found["resident_bytes"]) == (0, 0)
+            self.compare_books(managed_bytes=0, resident_bytes=0)
             assert limits._account.used_bytes == self._counted_before

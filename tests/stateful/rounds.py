@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of random programs, each in a process of its own that is watched.
 
-    ci/chaos.sh [SECONDS [SEED]]
+    ci/chaos.sh [--gpu] [SECONDS [SEED]]
 
 A round is what one seed makes, so that what a round found is found again by its seed alone.
 """
@@ -27,18 +27,20 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from .chaos import Chaos
+from .on_gpu import ChaosOnGpu
 
 PROGRAMS = 12  # of a round
 STEPS = 50  # of a program
 # A program takes 0.3 s alone on a machine of two processors; where it takes so many times as long,
 # it hangs.
 USUAL_SECONDS, MOST_TIMES = 0.3, 100
+MOST_SECONDS_ON_GPU = 60
 _MOST_SECONDS_TO_SAY_IT = 10
 
 
@@ -230,19 +232,21 @@ def main(words: list[str], folder: Path) -> int:
         help="for so long seeds are tried, one at least",
     )
     parser.add_argument("seed", type=int, nargs="?", help="the first one; by default a new one")
+    parser.add_argument("--gpu", action="store_true", help="on the first GPU, not a simulated one")
     arguments = parser.parse_args(words)
     first = arguments.seed
     if first is None:
         first = random.SystemRandom().randrange(1 << 32)
     print(f"chaos: seeds from {first}", flush=True)
     done = []
-    for each in rounds(arguments.seconds, first, folder):
+    on: Any = (ChaosOnGpu, MOST_SECONDS_ON_GPU) if arguments.gpu else ()
+    for each in rounds(arguments.seconds, first, folder, *on):
         done.append(each)
         if each.finding:
             print(f"FOUND with seed {each.seed}: {each.finding}")
             print((folder / f"{each.seed}.log").read_text(errors="replace")[-6000:])
             print(f"all of it: {folder / f'{each.seed}.log'}")
-            print(f"once more: ci/chaos.sh 1 {each.seed}", flush=True)
+            print(f"once more: ci/chaos.sh{' --gpu' * arguments.gpu} 1 {each.seed}", flush=True)
     findings = [each.seed for each in done if each.finding]
     print(
         f"chaos: {sum(each.seconds for each in done):.0f} s, seeds {first} to {done[-1].seed}, "

@@ -26,10 +26,13 @@ class Buffer:
     nbytes: int
     value: int = 0
 
-    def _whole(self) -> np.ndarray[Any, Any]:
+    def _whole(self) -> Any:
         return np.ctypeslib.as_array(
             ctypes.cast(self.address, ctypes.POINTER(ctypes.c_ubyte)), (self.nbytes,)
         )
+
+    def _to_look_at(self) -> Any:
+        return self._whole()
 
     def write(self, number: int) -> None:
         """Write another value to all of it."""
@@ -39,14 +42,15 @@ class Buffer:
     @property
     def changed(self) -> bool:
         """Whether a page does not hold what was written."""
-        whole = self._whole()
-        views = whole[-self.address % PAGE_BYTES :: PAGE_BYTES], whole[[0, -1]]
+        whole = self._to_look_at()
+        ends = whole[:: max(1, self.nbytes - 1)]
+        views = whole[-self.address % PAGE_BYTES :: PAGE_BYTES], ends
         return any((view != self.value).any() for view in views)
 
     @property
     def changed_anywhere(self) -> bool:
         """Whether any byte is not what was written: takes longer."""
-        whole = self._whole()
+        whole = self._to_look_at()
         return bool(whole.min() != self.value or whole.max() != self.value)
 
     @property
