@@ -82,6 +82,8 @@ def first_gpu() -> Any:
     driver = rmm_uvm.cuda_driver(0)
     if why := lacking(driver):
         raise RuntimeError(why)
+    driver.request_faults()  # what counts them is opened at the first request, and kept
+    driver.release_faults()
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in handles]
     handles.update(zip(handles, (stream.ptr for stream in streams), strict=True))
     return driver, streams
