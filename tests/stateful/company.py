@@ -21,6 +21,7 @@ from hypothesis.stateful import rule
 import rmm_uvm
 
 from ..support.known_contents import Buffer
+from . import unseen
 from .choices import numbers, only_if, sizes_bytes, stream_of, streams
 from .machine import Programs
 
@@ -53,6 +54,7 @@ def _work_and_end(work: Callable[[], None], writing: int) -> NoReturn:
         signal.alarm(_CHILD_SECONDS)
         gc.disable()  # what is garbage is the parent's
         work()
+        unseen.nothing_was_noted()
         status = 0
     except BaseException:
         os.write(writing, traceback.format_exc().encode())

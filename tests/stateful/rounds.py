@@ -32,6 +32,7 @@ from typing import Any, NoReturn
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from . import unseen
 from .chaos import Chaos
 from .on_gpu import ChaosOnGpu
 
@@ -154,6 +155,7 @@ def _try_programs(
                 super().__init__()
 
         os.environ["XDG_RUNTIME_DIR"] = tempfile.tempdir = places
+        unseen.note_exceptions()
         random.seed(number)
         gc.freeze()
         run_state_machine_as_test(
@@ -170,6 +172,8 @@ def _try_programs(
                 suppress_health_check=list(HealthCheck),
             ),
         )
+        gc.collect()
+        unseen.nothing_was_noted()
         status = 0
     except BaseException:
         traceback.print_exc()

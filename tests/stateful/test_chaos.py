@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import logging
 import os
 import signal
 import threading
@@ -61,6 +62,30 @@ def leak_a_place_on_the_board(program: Chaos) -> None:
     leaked.append(rmm_uvm.harvest.HarvestBoard(program._folder))
 
 
+def raise_in_a_thread(_program: Chaos) -> None:
+    thread = threading.Thread(target=lambda: [][0], name="raises")
+    thread.start()
+    thread.join()
+
+
+def raise_in_a_finalizer(_program: Chaos) -> None:
+    class Raising:
+        def __del__(self) -> None:
+            raise ValueError("while it is deleted")
+
+    Raising()
+
+
+def log_an_error(_program: Chaos) -> None:
+    logging.getLogger("rmm_uvm.watch").error("looking failed")  # as a monitor that goes on does
+
+
+def raise_in_a_thread_of_cpp(_program: Chaos) -> None:
+    terminate = ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev  # what an exception ends in there
+    ctypes.CDLL(None).pthread_create(ctypes.byref(ctypes.c_ulong()), None, terminate, None)
+    time.sleep(100)
+
+
 def crash(program: Chaos) -> None:
     program.neighbor_begins()  # which has the pipe, and outlives it
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -83,6 +108,10 @@ leaked: list[Any] = []  # in the process of a round, which ends
         (leak_a_thread_that_python_does_not_list, "a program went wrong", "threads were left"),
         (leak_a_file, "a program went wrong", "left behind: ['/dev/null']"),
         (leak_a_place_on_the_board, "a program went wrong", "in _nobody_is_left_on_the_board"),
+        (raise_in_a_thread, "a program went wrong", "in <Thread(raises, started"),
+        (raise_in_a_finalizer, "a program went wrong", "ValueError: while it is deleted"),
+        (log_an_error, "a program went wrong", "in the log of rmm_uvm.watch: looking failed"),
+        (raise_in_a_thread_of_cpp, "the process was ended by SIGABRT", "in raise_in_a_thread_of"),
         (crash, "the process was ended by SIGSEGV", "crash"),
     ],
 )
