@@ -19,6 +19,7 @@ import signal
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,7 +29,13 @@ import rmm
 from hypothesis.stateful import initialize, invariant, rule
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError, UvmError
+from rmm_uvm.errors import (
+    ConfigurationError,
+    MonitorWarning,
+    NeighborWarning,
+    UvmError,
+    UvmWarning,
+)
 from rmm_uvm.harvest import read_board
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.residency import Budget
@@ -57,6 +64,7 @@ from .company import Plan, ProgramsWithThreads, plans_of_a_thread
 from .machine import BEGINNINGS
 
 _APART_BYTES = 24 * MIB
+_CANNOT = (NeighborWarning, MonitorWarning)  # what these say is not to come by itself
 _MOST_NEIGHBORS = 2
 _OFTEN_SECONDS = 0.001
 _NEIGHBOR_SECONDS = 120  # one that nobody kills ends by itself
@@ -106,8 +114,11 @@ class Chaos(ProgramsWithThreads):
         self._apart: list[Any] = []
         self._beside: list[int] = []
         self._watching: Any = None
+        self._operating = False  # with calls that fail
         self._numbers = itertools.count()  # of traces
         super().__init__()
+        warnings.simplefilter("always", UvmWarning)
+        warnings.showwarning = self._warned  # until it ends
         self._operated = Path(tempfile.mkdtemp(dir=self._folder))
         self._ends.callback(self._nobody_is_left_on_the_board)
         self._ends.callback(self._kill_neighbors)
@@ -119,15 +130,28 @@ class Chaos(ProgramsWithThreads):
         ),
         monitored=st.booleans(),
         ipc=st.booleans(),
+        may_fail=st.booleans(),
         **BEGINNINGS,
     )
-    def begin(self, features: dict[str, bool], monitored: bool, ipc: bool, **asked: Any) -> None:
+    def begin(
+        self,
+        features: dict[str, bool],
+        monitored: bool,
+        ipc: bool,
+        may_fail: bool,
+        **asked: Any,
+    ) -> None:
         """Begin on a device that may lack something, and install whatever there is."""
+        self.may_fail = may_fail
         self.make_device(**features)
         if monitored:
             self.installs["monitor"] = {"interval_seconds": _OFTEN_SECONDS, "on_finding": None}
         self.installs["ipc_pool_size"] = MIB if ipc else None
         self.install(**asked)
+
+    def _warned(self, message: Warning | str, category: type[Warning], *_: Any) -> None:
+        if not (self.failed or self._operating) and issubclass(category, _CANNOT):
+            unseen.note(f"{category.__name__} where no call failed: {message}")
 
     def install(self, *arguments: Any, **named: Any) -> None:
         """Install with an IPC pool, where that is asked for and the device has room."""
@@ -307,6 +331,13 @@ class Chaos(ProgramsWithThreads):
         """Do one on a device of its own, of which a call fails."""
         if self._watching is not None and operation in _TRACING:
             return  # one trace is written at a time
+        self._operating = True
+        try:
+            self._operate(operation, call, code, skip)
+        finally:
+            self._operating = False
+
+    def _operate(self, operation: Operation, call: str, code: str, skip: int) -> None:
         world = operation.world(self._operated)
         subject = operation.arrange(world)
         try:
@@ -395,6 +426,14 @@ class Chaos(ProgramsWithThreads):
     def nothing_went_wrong_unseen(self) -> None:
         Chaos.operations += 1  # once after each step
         unseen.nothing_was_noted()
+
+    @invariant()
+    def no_call_failed_by_itself(self) -> None:
+        """See that nothing of ours gave up, as our own threads do where C++ throws."""
+        for pool in () if self.failed else self.pools:
+            kept = pool.managed_mr.residency
+            for told in (kept.statistics(), kept.residency() or {}):
+                assert not told.get("failed_calls"), told["last_failure"]
 
     def teardown(self) -> None:
         try:

@@ -68,6 +68,7 @@ class Programs(RuleBasedStateMachine):
     unordered = False  # see `only_if`
     neighbors: ClassVar[tuple[int, ...]] = (1, 2)  # other devices
     buffers: ClassVar[type[Buffer]] = Buffer
+    may_fail = True  # calls of the driver
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,6 +90,7 @@ class Programs(RuleBasedStateMachine):
         self.seen: Snapshot | None = None
         self.began_bytes = (0, 0)  # what had left when the monitor began: before, and after
         self.failing = 0
+        self.failed = False  # at any time
         self.writes = 0
 
     def make_device(self, **features: bool) -> None:
@@ -333,9 +335,11 @@ class Programs(RuleBasedStateMachine):
         )
 
     @rule(call=st.sampled_from(CALLS), code=st.sampled_from(CODES), skip=st.integers(0, 3))
+    @only_if(lambda self: self.may_fail)
     def driver_call_will_fail(self, call: str, code: str, skip: int) -> None:
         self.device.fail_call(call, code, skip=skip)
         self.failing += 1
+        self.failed = True
 
     @rule()
     @only_if(lambda self: self.failing)

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import rmm_uvm
+from rmm_uvm.errors import MonitorWarning
 
 from ..support.known_contents import Buffer
 from .chaos import Chaos
@@ -80,6 +82,15 @@ def log_an_error(_program: Chaos) -> None:
     logging.getLogger("rmm_uvm.watch").error("looking failed")  # as a monitor that goes on does
 
 
+def warn_that_it_cannot(_program: Chaos) -> None:
+    warnings.warn("device 0 cannot be watched", MonitorWarning, stacklevel=2)
+
+
+def have_a_call_fail(program: Chaos) -> None:
+    for call in ("discard", "discard_and_prefetch", "mark", "order"):
+        program.device.fail_call(call, "driver_error")
+
+
 def raise_in_a_thread_of_cpp(_program: Chaos) -> None:
     terminate = ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev  # what an exception ends in there
     ctypes.CDLL(None).pthread_create(ctypes.byref(ctypes.c_ulong()), None, terminate, None)
@@ -111,6 +122,8 @@ leaked: list[Any] = []  # in the process of a round, which ends
         (raise_in_a_thread, "a program went wrong", "in <Thread(raises, started"),
         (raise_in_a_finalizer, "a program went wrong", "ValueError: while it is deleted"),
         (log_an_error, "a program went wrong", "in the log of rmm_uvm.watch: looking failed"),
+        (warn_that_it_cannot, "a program went wrong", "MonitorWarning where no call failed"),
+        (have_a_call_fail, "a program went wrong", "in no_call_failed_by_itself"),
         (raise_in_a_thread_of_cpp, "the process was ended by SIGABRT", "in raise_in_a_thread_of"),
         (crash, "the process was ended by SIGSEGV", "crash"),
     ],
