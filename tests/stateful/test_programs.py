@@ -19,6 +19,7 @@ from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ..support.known_contents import Buffer
+from . import unseen
 from .company import ForkingPrograms, ProgramsWithThreads, in_child
 from .machine import Programs
 
@@ -112,6 +113,11 @@ def test_child_whose_contents_changed_is_told() -> None:
 def test_child_that_ends_by_itself_is_told() -> None:
     assert in_child(lambda: None) == ""
     assert in_child(lambda: os._exit(3)) == "status 3 "
+
+
+def test_child_in_which_something_went_wrong_unseen_is_told() -> None:
+    assert "nobody saw:\nan exception" in in_child(lambda: unseen.note("an exception"))
+    unseen.nothing_was_noted()
 
 
 def test_thread_whose_contents_changed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
