@@ -84,6 +84,12 @@ bool is_likely_unused(block_record const& block, use_tick now, use_tick until) n
   return unused >= times_as_long * ahead;
 }
 
+bool any_likely_unused(leaving_bounds const& bounds, use_tick now, use_tick until) noexcept
+{
+  return bounds.latest_expected >= until ||
+         since(bounds.oldest_unexpected, now) >= since(now, until);
+}
+
 std::uint64_t weight_of_kept(link_rates const& rates) noexcept
 {
   constexpr link_rates measured{51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};

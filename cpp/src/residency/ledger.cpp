@@ -37,15 +37,20 @@ void residency_ledger::add_slab(memory_range slab)
   if (slab.bytes == 0) { return; }
   std::lock_guard const lock{mutex_};
   auto const blocks = count_blocks(slab);
-  auto const free   = std::find(numbered_.begin(), numbered_.end(), nullptr);
-  auto const number = static_cast<std::size_t>(free - numbered_.begin());
-  if (free == numbered_.end()) { numbered_.push_back(nullptr); }
+  if (free_numbers_.empty()) {
+    numbered_.push_back(nullptr);
+    auto const count = numbered_.size();  // room for all of them, so that giving back takes none
+    if (free_numbers_.capacity() < count) { free_numbers_.reserve(2 * count); }
+    free_numbers_.push_back(count - 1);
+  }
+  auto const number = free_numbers_.back();
   groups_.resize((numbered_.size() + bounds_tree::fan_out - 1) / bounds_tree::fan_out);
   slab_record made{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number};
   auto& kept        = slabs_.emplace(slab.address, std::move(made)).first->second;
   numbered_[number] = &kept;
-  auto& group       = group_of(kept);
-  group.address     = std::min(group.address, slab.address);
+  free_numbers_.pop_back();
+  auto& group   = group_of(kept);
+  group.address = std::min(group.address, slab.address);
   block_count_ += blocks;
   slab_bytes_ += slab.bytes;
   settled_epoch_.store(0, std::memory_order_release);
@@ -73,6 +78,7 @@ void residency_ledger::remove(std::uintptr_t address) noexcept
     settle(counted_epoch_);
   }
   numbered_[it->second.number] = nullptr;
+  free_numbers_.push_back(it->second.number);  // there is room for all numbers
   slabs_.erase(it);
 }
 

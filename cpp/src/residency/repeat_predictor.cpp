@@ -141,7 +141,10 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.ago        = now.before == none ? 0 : static_cast<use_tick>(here - now.before);
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
                        mixed(event.range.address - event.owner, now.ago));
-  history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
+  // First: where there is no memory for it, nothing points past the end.
+  stretches_.resize(here / stretch_events + 1);
+  history_.push_back(now);
+  note_live_bytes(here);
   if (now.before != none) { note_next(now.before, here); }
   last_use_[event.owner] = here;
 
@@ -231,11 +234,34 @@ expected_growth repeat_predictor::growth() const
   auto const now    = history_[cursor_].event.live_bytes;
   auto const period = history_.size() - 1 - cursor_;
   for (std::size_t ahead = 1; ahead <= period; ++ahead) {
-    auto const then = history_[cursor_ + ahead].event.live_bytes;
+    auto const position = cursor_ + ahead;
+    auto const& stretch = stretches_[position / stretch_events];
+    bool const whole    = position % stretch_events == 0 && ahead + stretch_events <= period + 1;
+    if (whole && stretch.least_bytes >= now) {
+      if (stretch.most_bytes > now + highest.bytes) {
+        highest = {stretch.most_bytes - now, static_cast<use_tick>(ahead)};
+      }
+      ahead += stretch_events - 1;
+      continue;
+    }
+    auto const then = history_[position].event.live_bytes;
     if (then < now) { break; }  // from there on, what is freed makes the room
     if (then > now + highest.bytes) { highest = {then - now, static_cast<use_tick>(ahead)}; }
   }
+  // Of a stretch that was passed over, the first use at which so much was live.
+  while (history_[cursor_ + highest.ahead].event.live_bytes < now + highest.bytes) {
+    ++highest.ahead;
+  }
   return highest;
+}
+
+/** @brief Has the stretch that a use is in know of it. */
+void repeat_predictor::note_live_bytes(std::size_t position) noexcept
+{
+  auto const bytes    = history_[position].event.live_bytes;
+  auto& stretch       = stretches_[position / stretch_events];
+  stretch.least_bytes = std::min(stretch.least_bytes, bytes);
+  stretch.most_bytes  = std::max(stretch.most_bytes, bytes);
 }
 
 /** @brief Numbers the places anew that are still remembered. */
@@ -262,6 +288,10 @@ void repeat_predictor::drop_oldest()
     return position == none || position < dropped ? none : position - dropped;
   };
   history_.erase(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  stretches_.assign(history_.size() / stretch_events + 1, {});
+  for (std::size_t position = 0; position < history_.size(); ++position) {
+    note_live_bytes(position);
+  }
   for (auto& each : history_) {
     for (auto* const position : {&each.before, &each.after, &each.again}) {
       *position = static_cast<std::uint32_t>(moved(*position));

@@ -467,7 +467,7 @@ void residency_manager::pin(memory_range range) noexcept
 void residency_manager::unpin(memory_range range) noexcept
 {
   ledger_view view{ledger_.blocks()};
-  ledger_.unpin(view, range);
+  ledger_.unpin(view, range, clock_.now());
 }
 
 void residency_manager::on_advised(memory_range range) noexcept

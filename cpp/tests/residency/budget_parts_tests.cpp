@@ -198,10 +198,10 @@ TEST_F(BudgetParts, LedgerCountsABlockAsPinnedOnce)
   ledger.pin(view, at(0, 2));
   ledger.pin(view, at(1, 2));
   EXPECT_EQ(ledger.pinned_bytes(), blocks(3));
-  ledger.unpin(view, at(0, 2));
+  ledger.unpin(view, at(0, 2), 1);
   EXPECT_EQ(ledger.pinned_bytes(), blocks(2));
-  ledger.unpin(view, at(1, 2));
-  ledger.unpin(view, at(1, 2));
+  ledger.unpin(view, at(1, 2), 1);
+  ledger.unpin(view, at(1, 2), 1);
   EXPECT_EQ(ledger.pinned_bytes(), 0U);
 }
 

@@ -76,6 +76,22 @@ TEST_F(LastAnnounced, OfFifoLeavesInItsTurnAsInTheKernelDriver)
   EXPECT_EQ(moves().front(), to_host(0, 2));
 }
 
+TEST_F(LastAnnounced, CoversWhatSeveralStreamsUsedOneAfterTheOther)
+{
+  auto const of = [](std::uintptr_t handle) { return reinterpret_cast<stream_handle>(handle); };
+  last_announced announced;
+  EXPECT_FALSE(announced.cover(never_used, 3));
+  announced.note(of(7), 5, 9);
+  announced.note(of(8), 10, 12);
+  EXPECT_TRUE(announced.cover(5, 12));
+  EXPECT_TRUE(announced.cover(6, 6));
+  EXPECT_FALSE(announced.cover(4, 9));
+  EXPECT_FALSE(announced.cover(9, 13));
+  announced.note(of(7), 20, 20);
+  EXPECT_FALSE(announced.cover(9, 12));
+  EXPECT_TRUE(announced.cover(10, 12));
+}
+
 TEST_F(LastAnnounced, LeavesWhereNothingElseCan)
 {
   make();

@@ -508,5 +508,43 @@ TEST(CorrelationPredictor, ProgramWithoutRepetitionIsNotForeseen)
   EXPECT_LT(predictor.score().hit_rate(), 0.05);
 }
 
+/** @brief The highest level ahead, by a look at each use of a round that is known. */
+[[nodiscard]] expected_growth growth_in(std::vector<std::size_t> const& levels, std::size_t now)
+{
+  expected_growth highest;
+  for (std::size_t ahead = 1; ahead <= levels.size(); ++ahead) {
+    auto const then = levels[(now + ahead) % levels.size()];
+    if (then < levels[now]) { break; }
+    if (then > levels[now] + highest.bytes) {
+      highest = {then - levels[now], static_cast<use_tick>(ahead)};
+    }
+  }
+  return highest;
+}
+
+TEST(RepeatPredictor, GrowthIsTheHighestLevelOfTheLongestRounds)
+{
+  std::mt19937_64 random{3};
+  for (std::size_t const length : {50U, 300U}) {
+    std::vector<std::size_t> levels;
+    for (std::size_t each = 0; each < length; ++each) {  // some rise for long, some fall early
+      levels.push_back(random() % 50 == 0 ? random() % 2000 : 1000 + each / 2 + random() % 3);
+    }
+    repeat_predictor predictor{400};  // so that the oldest are dropped meanwhile
+    for (std::size_t round = 0; round < 5; ++round) {
+      for (std::size_t now = 0; now < length; ++now) {
+        auto event       = use(2000 * now, 1 + now);
+        event.live_bytes = levels[now];
+        static_cast<void>(predictor.observe(event));
+        if (round < 4) { continue; }
+        auto const found    = predictor.growth();
+        auto const expected = growth_in(levels, now);
+        ASSERT_EQ(found.bytes, expected.bytes) << length << " at " << now;
+        ASSERT_EQ(found.ahead, expected.ahead) << length << " at " << now;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rmm_uvm

@@ -61,6 +61,11 @@ enum class eviction_policy : std::uint8_t {
                                     use_tick now,
                                     use_tick until) noexcept;
 
+/** @brief Whether any of a group is; false only where none is. Pure. */
+[[nodiscard]] bool any_likely_unused(leaving_bounds const& bounds,
+                                     use_tick now,
+                                     use_tick until) noexcept;
+
 /**
  * @brief What the key of a block counts that a full neighbour has memory for.
  *

@@ -16,16 +16,19 @@ namespace rmm_uvm {
 /**
  * @brief How much any of a group of blocks should leave, at most; a plain value.
  *
- * Of what is on the device. So whoever looks for what leaves first passes over most groups. A block
- * that is used again should leave less, and makes nothing wrong: the bounds are only too high. What
- * makes a block leave earlier has to be included. At `due` something that was expected did not
- * come, and they have to be computed anew.
+ * Of what is on the device and not pinned. So whoever looks for what leaves first passes over most
+ * groups. What makes a block leave earlier, and each use that is announced, has to be included: the
+ * bounds are too high then, and never too low. At `due` something that was expected did not come,
+ * and they have to be computed anew.
  */
 struct leaving_bounds {
   std::uint64_t oldest_free{
     ~std::uint64_t{0}};                  ///< of what may be dropped, the first free's number
   use_tick oldest_dead{no_use};          ///< of the same, the first that was used last
   use_tick oldest_use{no_use};           ///< of all, the first that was used last
+  use_tick oldest_work{no_use};          ///< the same, where a prefetch is no use
+  use_tick oldest_touch{no_use};         ///< the first announced use that was a block's last
+  use_tick newest_touch{never_used};     ///< and the last
   use_tick oldest_unexpected{no_use};    ///< of what no use is expected of, the same
   use_tick oldest_arrival{no_use};       ///< of all
   use_tick latest_expected{never_used};  ///< of what a use is expected of
@@ -37,16 +40,19 @@ struct leaving_bounds {
   bool any_unneeded    : 1 {false};      ///< something is foreseen not to be used again
   bool any_only_read   : 1 {false};      ///< something may leave without a copy
 
-  /** @brief Includes a block, as of a moment; nothing where it is not on the device. */
+  /** @brief Includes a block, as of a moment; nothing where it is not there, or is pinned. */
   void include(block_record const& block, use_tick now) noexcept
   {
-    if (block.place != block_place::device) { return; }
+    if (block.place != block_place::device || block.pins > 0) { return; }
     auto const handed_out_or_used = std::max(block.allocated, block.touched);
     auto const last               = std::max(handed_out_or_used, block.prefetched);
     any                           = true;
     chunks                        = static_cast<std::uint8_t>(chunks | block.chunks);
     any_only_read                 = any_only_read || block.only_read;
     oldest_use                    = std::min(oldest_use, last);
+    oldest_work                   = std::min(oldest_work, handed_out_or_used);
+    oldest_touch                  = std::min(oldest_touch, block.touched);
+    newest_touch                  = std::max(newest_touch, block.touched);
     oldest_arrival                = std::min(oldest_arrival, block.arrived);
     if (block.dead() && block.unfenced) { any_undroppable = true; }
     if (block.dead() && !block.unfenced) {
@@ -71,6 +77,9 @@ struct leaving_bounds {
     oldest_free       = std::min(oldest_free, other.oldest_free);
     oldest_dead       = std::min(oldest_dead, other.oldest_dead);
     oldest_use        = std::min(oldest_use, other.oldest_use);
+    oldest_work       = std::min(oldest_work, other.oldest_work);
+    oldest_touch      = std::min(oldest_touch, other.oldest_touch);
+    newest_touch      = std::max(newest_touch, other.newest_touch);
     oldest_unexpected = std::min(oldest_unexpected, other.oldest_unexpected);
     oldest_arrival    = std::min(oldest_arrival, other.oldest_arrival);
     latest_expected   = std::max(latest_expected, other.latest_expected);

@@ -99,7 +99,8 @@ class residency_ledger {
   mutable ranked_mutex<lock_rank::ledger> mutex_;
   slab_map slabs_;
   std::vector<slab_record*> numbered_;  // null: the number is free
-  std::vector<slab_group> groups_;      // of 64 numbers each
+  std::vector<std::size_t> free_numbers_;
+  std::vector<slab_group> groups_;  // of 64 numbers each
   std::size_t block_count_{0};
   std::atomic<std::size_t> slab_bytes_{0};
   epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for

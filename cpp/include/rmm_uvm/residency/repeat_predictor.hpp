@@ -57,13 +57,22 @@ class repeat_predictor final : public use_predictor {
   [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
   [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
   void drop_oldest();
+  void note_live_bytes(std::size_t position) noexcept;
   void drop_unused_places();
   [[nodiscard]] std::uintptr_t owner_now(entry const& then, std::size_t last) const;
   void note_next(std::size_t position, std::size_t next) noexcept;
   [[nodiscard]] use_tick last_gap(std::size_t here);
 
+  static constexpr std::size_t stretch_events = 64;
+  /** @brief What was live at so many uses in turn, at least and at most. */
+  struct live_stretch {
+    std::size_t least_bytes{~std::size_t{0}};
+    std::size_t most_bytes{0};
+  };
+
   std::size_t most_events_;
   std::vector<entry> history_;
+  std::vector<live_stretch> stretches_;  // of the history, so that `growth` passes over most of it
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
   // Of each use that `upcoming` looked at: the allocation's last use up to the cursor. Kept for its

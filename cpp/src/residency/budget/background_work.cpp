@@ -123,9 +123,10 @@ work_outcome background_work::make_room_early(ledger_view& view)
   auto const there  = with_.ledger.staying_bytes();
   auto const most   = with_.ledger.budget_bytes();
   if (growth.bytes == 0 || there + growth.bytes <= most) { return work_outcome::nothing; }
-  auto const wanted = there - std::min(there, with_.room.droppable_bytes(view)) + growth.bytes;
-  if (wanted <= most) { return work_outcome::nothing; }
-  auto const excess_bytes = std::min(wanted - most, early_pieces * with_.settings.piece_bytes);
+  auto const beyond    = there + growth.bytes - most;
+  auto const droppable = with_.room.droppable_bytes(view, beyond);
+  if (droppable == beyond) { return work_outcome::nothing; }
+  auto const excess_bytes = std::min(beyond - droppable, early_pieces * with_.settings.piece_bytes);
   auto const until        = with_.clock.now() + growth.ahead;
   auto const leaving      = with_.room.choose(view, 0, excess_bytes, candidates::unused_now, until);
   if (leaving.live.empty()) { return work_outcome::nothing; }
@@ -196,9 +197,11 @@ bool background_work::is_in_the_way(ledger_view& view, expected_use const& next)
     });
     return live_bytes > with_.ledger.budget_bytes();
   }
-  auto const there_bytes = with_.ledger.staying_bytes();
-  auto const dead_bytes  = std::min(there_bytes, with_.room.droppable_bytes(view));
-  return there_bytes - dead_bytes + needed_bytes > with_.ledger.budget_bytes();
+  auto const most_bytes = with_.ledger.staying_bytes() + needed_bytes;
+  auto const fits_bytes = with_.ledger.budget_bytes();
+  if (most_bytes <= fits_bytes) { return false; }
+  auto const beyond_bytes = most_bytes - fits_bytes;
+  return with_.room.droppable_bytes(view, beyond_bytes) < beyond_bytes;
 }
 
 /** @brief Nothing is to be fetched now; nor is anything before a part of what is looked ahead. */

@@ -30,10 +30,10 @@ void budget_ledger::pin(ledger_view& view, memory_range range)
   });
 }
 
-void budget_ledger::unpin(ledger_view& view, memory_range range)
+void budget_ledger::unpin(ledger_view& view, memory_range range, use_tick now)
 {
   if (ended_) { return; }
-  view.each(range, [&](block_record& block, memory_range whole) {
+  view.change(range, now, [&](block_record& block, memory_range whole) {
     if (block.pins == 0) { return; }
     --block.pins;
     if (block.pins == 0) { pinned_bytes_ -= whole.bytes; }

@@ -35,8 +35,11 @@ void presence::end(ledger_view& view) noexcept
 {
   confirmed_.holds.store(false, std::memory_order_release);
   if (!passes_over()) { return; }
-  view.each([this](block_record& block, memory_range whole) {
-    if (!confirmed_.make_up_for(block, clock_.now()) || !block.fetched_ahead) { return; }
+  auto const now = clock_.now();
+  view.each([&](block_record& block, memory_range whole) {
+    if (!confirmed_.make_up_for(block, now)) { return; }
+    view.change({whole.address, 1}, now, [](block_record&, memory_range) {});
+    if (!block.fetched_ahead) { return; }
     ahead_used_bytes_ += whole.bytes;
     block.fetched_ahead = false;
   });

@@ -35,6 +35,16 @@ constexpr std::uint64_t weight_of_dead     = 48;  // it is dropped
   return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
 }
 
+/** @brief Whether any of a group may: false only where none does. */
+[[nodiscard]] bool may_leave(leaving_bounds const& bounds,
+                             use_tick used_last,
+                             use_tick now,
+                             use_tick not_before)
+{
+  if (bounds.oldest_work > used_last) { return false; }
+  return not_before == never_used || any_likely_unused(bounds, now, not_before);
+}
+
 /** @brief What keys count more of blocks whose way there and back is cheap. */
 struct leaving_weights {
   std::uint64_t beside;  ///< of what a neighbour has memory for that takes some now
@@ -158,6 +168,7 @@ void room_maker::choose_live(leaving_search& search,
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
   bool const in_order  = policy == eviction_policy::fifo;
+  bool const needless  = dropping && !ranking;  // what is dead and may not be dropped leaves first
   leaving_weights weights{1, 0, with_.copies.keeps() && !in_order, ranking};
   weights.beside = weight_of_kept_now(weights.taking);
   // From then on a block may be among what is about to be used; `fifo` knows no uses.
@@ -165,9 +176,14 @@ void room_maker::choose_live(leaving_search& search,
   std::size_t together = 0;
   search.highest_first(
     [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      auto const key       = dropping && !ranking && bounds.any_undroppable
-                               ? ~std::uint64_t{0}
-                               : most_leaving_key(policy, bounds, now, foreseen);
+      if (!may_leave(bounds, used_last, now, not_before)) { return std::nullopt; }
+      bool const first = needless && bounds.any_undroppable;
+      auto key = first ? ~std::uint64_t{0} : most_leaving_key(policy, bounds, now, foreseen);
+      if (bounds.oldest_touch >= announced &&
+          with_.announced.cover(bounds.oldest_touch, bounds.newest_touch)) {
+        if (who == candidates::unused_now) { return std::nullopt; }
+        if (!first) { key = 0; }
+      }
       auto const most_live = weights.of(key, bounds.chunks, bounds.any_only_read, false);
       if (!bounds.any_droppable) { return most_live; }
       return std::max(most_live, weights.of(key, bounds.chunks, bounds.any_only_read, true));
@@ -178,11 +194,11 @@ void room_maker::choose_live(leaving_search& search,
       if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
       // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does. Where
       // dead blocks are ranked it takes its turn, too: soon handed out again, it would come back.
-      bool const needless = dropping && !ranking && block.dead() && !droppable;
-      auto key = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
+      bool const first = needless && block.dead() && !droppable;
+      auto key         = first ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
       if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
         if (who == candidates::unused_now) { return std::nullopt; }
-        if (!needless) { key = 0; }
+        if (!first) { key = 0; }
       }
       return weights.of(key, block.chunks, with_.copies.leaves_uncopied(block), droppable);
     },
@@ -198,7 +214,7 @@ bool room_maker::drops() const noexcept
   return with_.settings.drops() && with_.driver.info().discard.available;
 }
 
-std::size_t room_maker::droppable_bytes(ledger_view& view) const
+std::size_t room_maker::droppable_bytes(ledger_view& view, std::size_t most_bytes) const
 {
   std::size_t bytes = 0;
   if (!drops()) { return bytes; }
@@ -207,12 +223,15 @@ std::size_t room_maker::droppable_bytes(ledger_view& view) const
     [](leaving_bounds const& bounds) {
       return bounds.any_droppable ? std::optional<std::uint64_t>{0} : std::nullopt;
     },
-    [&](block_record const& block, memory_range range) -> std::optional<std::uint64_t> {
-      if (block.movable() && block.dead() && !block.unfenced) { bytes += range.bytes; }
-      return std::nullopt;
+    [](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
+      bool const droppable = block.movable() && block.dead() && !block.unfenced;
+      return droppable ? std::optional<std::uint64_t>{0} : std::nullopt;
     },
-    [](viewed_block const&) { return true; });
-  return bytes;
+    [&](viewed_block const& next) {
+      bytes += next.range.bytes;
+      return bytes < most_bytes;
+    });
+  return std::min(bytes, most_bytes);
 }
 
 void room_maker::make_room(ledger_view& view,

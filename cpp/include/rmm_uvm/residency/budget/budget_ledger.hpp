@@ -132,7 +132,7 @@ class budget_ledger {
   /** @brief Keeps blocks where they are; what is leaving leaves first. */
   void pin(ledger_view& view, memory_range range);
   /** @brief Takes one `pin` of the same range back. */
-  void unpin(ledger_view& view, memory_range range);
+  void unpin(ledger_view& view, memory_range range, use_tick now);
   /** @brief A pinned block goes with its slab. */
   void forget_pinned(std::size_t bytes) noexcept { pinned_bytes_ -= bytes; }
 

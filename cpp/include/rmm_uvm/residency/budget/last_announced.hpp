@@ -36,6 +36,8 @@ class last_announced {
   }
   /** @brief Whether a block is among them. Not inlined: loops over all blocks hardly call it. */
   [[nodiscard]] bool names(block_record const& block) const noexcept;
+  /** @brief Whether all that was touched last from `oldest` to `newest` is among them. */
+  [[nodiscard]] bool cover(use_tick oldest, use_tick newest) const noexcept;
   /** @brief What was touched before is not among them. */
   [[nodiscard]] use_tick earliest() const noexcept { return earliest_; }
   /** @brief Moves what it remembers back with the clock. */
