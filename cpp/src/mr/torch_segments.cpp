@@ -169,6 +169,9 @@ void torch_segments::follow(std::vector<memory_range> const& live)
 {
   fork_call const call;
   std::vector<std::pair<memory_range, stream_handle>> dead;
+  auto const by_address = [](auto const& a, auto const& b) { return a.address < b.address; };
+  auto sorted           = live;
+  std::sort(sorted.begin(), sorted.end(), by_address);
   {
     std::lock_guard const lock{mutex_};
     following_ = true;
@@ -176,8 +179,9 @@ void torch_segments::follow(std::vector<memory_range> const& live)
       auto const segment = map_.segment_of(address);
       if (!segment || segment->known || one_held.kept) { continue; }
       std::vector<memory_range> inside;
-      for (auto const& one : live) {
-        if (segment->range.covers(one)) { inside.push_back(one); }
+      auto one = std::lower_bound(sorted.begin(), sorted.end(), segment->range, by_address);
+      for (; one != sorted.end() && one->address < segment->range.end(); ++one) {
+        if (segment->range.covers(*one)) { inside.push_back(*one); }
       }
       for (auto const& free : map_.list(address, inside)) {
         dead.emplace_back(free, one_held.stream);
