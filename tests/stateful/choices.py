@@ -16,6 +16,7 @@ MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB
 POOL_BYTES = 40 * MIB
 MOST_BYTES = 96 * MIB
+MOST_REQUEST_BYTES = 10 * MIB  # the largest of `sizes_bytes`, in five blocks
 # Calls that may fail at any time without a loss: the answers of a driver that is out of something.
 CALLS = (
     "memory",

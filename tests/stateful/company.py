@@ -126,6 +126,7 @@ class ProgramsWithThreads(ForkingPrograms):
 
         begins = [self.writes + 50 * number for number in range(len(plans))]
         self.writes += 50 * len(plans)
+        self.beside = max(self.beside, len(plans) + 1)  # and one of a signal's handler
         with ThreadPoolExecutor(len(plans)) as executor:
             left = executor.map(work, plans, begins)
             together.wait()
