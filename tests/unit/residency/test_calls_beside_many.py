@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a request costs does not depend on how many blocks are announced, pinned or live.
+"""What a request costs does not depend on how many blocks are announced, pinned, live or ahead.
 
 In processor time of the calling thread, which others on the machine hardly change.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -70,6 +71,32 @@ def _request_seconds(blocks: int, prepare: Prepare) -> float:
 def test_request_that_makes_room_does_not_look_at_all_blocks(prepare: Prepare) -> None:
     growth = _request_seconds(MANY, prepare) / _request_seconds(FEW, prepare)
     assert growth < MOST_GROWTH
+
+
+def _seconds_ahead(count: int) -> float:
+    """Return what a use takes, with all that a thread does of itself, where a quarter is ahead."""
+    random_ = random.Random(1)
+    sizes = [random_.randint(1, 40) * VA_BLOCK_BYTES for _ in range(count)]  # each place is known
+    quarter_bytes = sum(sizes) // 4 // VA_BLOCK_BYTES * VA_BLOCK_BYTES
+    driver = rmm_uvm.simulated_device(16 * quarter_bytes)
+    budget = Budget(3 * quarter_bytes, background=False, ahead=True, ahead_bytes=quarter_bytes)
+    slab = rmm_uvm.mr.ManagedMemoryResource(driver, budget=budget)
+    pool_bytes = 8 * quarter_bytes
+    mr = UvmResourceAdaptor(rmm.mr.PoolMemoryResource(slab, pool_bytes, pool_bytes))
+    live = [(mr.allocate(nbytes), nbytes) for nbytes in sizes]
+    begin = time.thread_time()
+    for part in 3 * live:
+        rmm_uvm.touch(part, mr=mr)
+        mr.managed_mr.residency.run_pending()
+    taken = time.thread_time() - begin
+    assert rmm_uvm.residency_statistics(mr).ahead_used_bytes > quarter_bytes
+    for part in live:
+        mr.deallocate(*part)
+    return taken / (3 * count)
+
+
+def test_look_ahead_does_not_look_at_all_uses_for_each_piece() -> None:
+    assert _seconds_ahead(4_000) / _seconds_ahead(250) < MOST_GROWTH / 2
 
 
 def test_slab_is_made_without_looking_at_the_others() -> None:

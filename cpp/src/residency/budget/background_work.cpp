@@ -151,18 +151,39 @@ void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event co
   with_.ahead.used(used_bytes, late_bytes);
 }
 
-/** @brief The next blocks that are expected and away, so many bytes at most; no bytes: none. */
-expected_use background_work::expected_next(ledger_view& view, std::size_t most_bytes) const
+/**
+ * @brief Asks what is expected next, if the program has gone on for a part of what is looked ahead.
+ *
+ * A look goes over all that is ahead. With one for each piece, a round would cost as much as it has
+ * uses for each of them.
+ */
+void background_work::look_ahead_if_due()
 {
+  auto const now    = with_.clock.now();
+  auto const learnt = with_.uses.learnt_bytes();
+  bool const turned = now < looked_at_;  // the clock, back
+  if (learnt < looks_anew_at_ && passed_ < expected_.size() && !turned) { return; }
+  expected_      = with_.uses.upcoming(with_.ahead.bytes());
+  passed_        = 0;
+  looked_at_     = now;
+  looks_anew_at_ = learnt + with_.ahead.bytes() / part_between_looks;
+}
+
+/** @brief The next blocks that are expected and away, so many bytes at most; no bytes: none. */
+expected_use background_work::expected_next(ledger_view& view, std::size_t most_bytes)
+{
+  look_ahead_if_due();
   expected_use next;
   auto const now = with_.clock.now();
-  for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
+  for (; passed_ < expected_.size(); ++passed_) {
+    auto& expected         = expected_[passed_];
+    auto const expected_at = looked_at_ + expected.ahead;
+    if (expected_at <= now) { continue; }
     bool changed = false;
     view.each(expected.range, [&](block_record& block, memory_range whole) {
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.
-      auto const expected_at = now + expected.ahead;
-      auto const foreseen    = block.expected_use();
+      auto const foreseen = block.expected_use();
       if (foreseen < now || foreseen > expected_at) {
         block.expect(expected_at);
         changed = true;
@@ -170,7 +191,7 @@ expected_use background_work::expected_next(ledger_view& view, std::size_t most_
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (block.used_on_host() || block.in_place) { return; }
       if (next.range.bytes == 0) {
-        next = {whole, expected.ahead};
+        next = {whole, expected_at - now};
       } else if (next.range.end() == whole.address &&
                  next.range.bytes + whole.bytes <= most_bytes) {
         next.range.bytes += whole.bytes;
@@ -179,7 +200,11 @@ expected_use background_work::expected_next(ledger_view& view, std::size_t most_
     if (changed) {
       view.change(expected.range, now, [](block_record&, memory_range) {});
     }
-    if (next.range.bytes > 0) { break; }
+    if (next.range.bytes > 0) {
+      auto const first = std::max(next.range.address, expected.range.address);
+      expected.range   = {first, expected.range.end() - first};
+      break;
+    }
   }
   return next;
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace rmm_uvm {
 
@@ -65,7 +66,8 @@ class background_work {
     work_outcome before) const noexcept;
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] work_outcome make_room_early(ledger_view& view);
-  [[nodiscard]] expected_use expected_next(ledger_view& view, std::size_t most_bytes) const;
+  void look_ahead_if_due();
+  [[nodiscard]] expected_use expected_next(ledger_view& view, std::size_t most_bytes);
   [[nodiscard]] std::optional<leaving_blocks> leaving_for(ledger_view& view,
                                                           expected_use const& next);
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
@@ -74,6 +76,10 @@ class background_work {
 
   parts with_;
   std::uint64_t looks_ahead_at_{0};  // bytes of uses: nothing is to be fetched before
+  std::uint64_t looks_anew_at_{0};   // bytes of uses: until then the last look holds
+  use_tick looked_at_{never_used};
+  std::vector<expected_use> expected_;  // as of `looked_at_`
+  std::size_t passed_{0};               // of these, so many are there, or come
 };
 
 }  // namespace rmm_uvm
