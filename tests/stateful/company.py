@@ -126,7 +126,9 @@ class ProgramsWithThreads(ForkingPrograms):
 
         begins = [self.writes + 50 * number for number in range(len(plans))]
         self.writes += 50 * len(plans)
-        self.beside = max(self.beside, len(plans) + 1)  # and one of a signal's handler
+        for pool in self.pools:  # beside one, those of the other threads and of a signal's handler
+            before = self.beside.get(id(pool), 0)
+            self.beside[id(pool)] = max(before, len(plans) + 1)
         with ThreadPoolExecutor(len(plans)) as executor:
             left = executor.map(work, plans, begins)
             together.wait()

@@ -142,7 +142,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
                        mixed(event.range.address - event.owner, now.ago));
   // First: where there is no memory for it, nothing points past the end.
-  stretches_.resize(here / stretch_events + 1);
+  if (here % stretch_events == 0) { stretches_.resize(here / stretch_events + 1); }
   history_.push_back(now);
   note_live_bytes(here);
   if (now.before != none) { note_next(now.before, here); }

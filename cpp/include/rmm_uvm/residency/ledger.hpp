@@ -188,7 +188,8 @@ class ledger_view {
     }
   }
   /**
-   * @brief As `each`, for changes after which a block may leave earlier: its group's bounds follow.
+   * @brief As `each`, for uses, and for changes after which a block may leave earlier: its group's
+   * bounds follow.
    * @param now as of which
    */
   template <typename Visit>

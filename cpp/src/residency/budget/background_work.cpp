@@ -151,28 +151,41 @@ void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event co
   with_.ahead.used(used_bytes, late_bytes);
 }
 
-/**
- * @brief Asks what is expected next, if the program has gone on for a part of what is looked ahead.
- *
- * A look goes over all that is ahead. With one for each piece, a round would cost as much as it has
- * uses for each of them.
- */
-void background_work::look_ahead_if_due()
+/** @brief Whether what was expected at the last look has to be asked for again. */
+bool background_work::is_look_over() const noexcept
 {
-  auto const now    = with_.clock.now();
-  auto const learnt = with_.uses.learnt_bytes();
-  bool const turned = now < looked_at_;  // the clock, back
-  if (learnt < looks_anew_at_ && passed_ < expected_.size() && !turned) { return; }
-  expected_      = with_.uses.upcoming(with_.ahead.bytes());
-  passed_        = 0;
-  looked_at_     = now;
-  looks_anew_at_ = learnt + with_.ahead.bytes() / part_between_looks;
+  bool const turned = with_.clock.now() < looked_at_;  // the clock, back
+  return turned || with_.uses.learnt_bytes() >= looks_anew_at_ ||
+         with_.ahead.bytes() < looked_bytes_;
 }
 
-/** @brief The next blocks that are expected and away, so many bytes at most; no bytes: none. */
+void background_work::look_ahead()
+{
+  looked_bytes_  = with_.ahead.bytes();
+  expected_      = with_.uses.upcoming(looked_bytes_);
+  passed_        = 0;
+  looked_at_     = with_.clock.now();
+  looks_anew_at_ = with_.uses.learnt_bytes() + looked_bytes_ / part_between_looks;
+}
+
+/**
+ * @brief The next blocks that are expected and away, so many bytes at most; no bytes: none.
+ *
+ * A look goes over all that is ahead, and holds for a part of it. With one for each piece, a round
+ * would cost as much as it has uses for each of them.
+ */
 expected_use background_work::expected_next(ledger_view& view, std::size_t most_bytes)
 {
-  look_ahead_if_due();
+  if (!is_look_over()) {
+    if (auto const next = next_of_look(view, most_bytes); next.range.bytes > 0) { return next; }
+    if (looked_at_ == with_.clock.now()) { return {}; }
+  }
+  look_ahead();
+  return next_of_look(view, most_bytes);
+}
+
+expected_use background_work::next_of_look(ledger_view& view, std::size_t most_bytes)
+{
   expected_use next;
   auto const now = with_.clock.now();
   for (; passed_ < expected_.size(); ++passed_) {
@@ -181,6 +194,8 @@ expected_use background_work::expected_next(ledger_view& view, std::size_t most_
     if (expected_at <= now) { continue; }
     bool changed = false;
     view.each(expected.range, [&](block_record& block, memory_range whole) {
+      // Of what was freed or used since the look something else is expected.
+      if (block.dead() || std::max(block.allocated, block.touched) > looked_at_) { return; }
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.
       auto const foreseen = block.expected_use();
@@ -188,7 +203,7 @@ expected_use background_work::expected_next(ledger_view& view, std::size_t most_
         block.expect(expected_at);
         changed = true;
       }
-      if (block.place == block_place::device || block.busy || block.dead()) { return; }
+      if (block.place == block_place::device || block.busy) { return; }
       if (block.used_on_host() || block.in_place) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected_at - now};
@@ -200,7 +215,7 @@ expected_use background_work::expected_next(ledger_view& view, std::size_t most_
     if (changed) {
       view.change(expected.range, now, [](block_record&, memory_range) {});
     }
-    if (next.range.bytes > 0) {
+    if (next.range.bytes > 0) {  // the next call goes on there: more of it may be away
       auto const first = std::max(next.range.address, expected.range.address);
       expected.range   = {first, expected.range.end() - first};
       break;

@@ -88,9 +88,7 @@ leaving_blocks room_maker::choose(ledger_view& view,
                                   use_tick not_before) const
 {
   leaving_search search{view, with_.clock.now()};
-  search.renew([this](block_record& block, memory_range range) {
-    if (block.movable()) { with_.uses.look_again(block, range); }
-  });
+  renew(search);
   leaving_blocks found;
   if (drops() && with_.settings.ranks_dead()) {
     if (live_bytes > 0) { choose_live(search, live_bytes, who, not_before, found.live); }
@@ -214,11 +212,20 @@ bool room_maker::drops() const noexcept
   return with_.settings.drops() && with_.driver.info().discard.available;
 }
 
+/** @brief Computes those bounds anew that do not hold any more. */
+void room_maker::renew(leaving_search& search) const
+{
+  search.renew([this](block_record& block, memory_range range) {
+    if (block.movable()) { with_.uses.look_again(block, range); }
+  });
+}
+
 std::size_t room_maker::droppable_bytes(ledger_view& view, std::size_t most_bytes) const
 {
   std::size_t bytes = 0;
   if (!drops()) { return bytes; }
   leaving_search search{view, with_.clock.now()};
+  renew(search);
   search.highest_first(
     [](leaving_bounds const& bounds) {
       return bounds.any_droppable ? std::optional<std::uint64_t>{0} : std::nullopt;

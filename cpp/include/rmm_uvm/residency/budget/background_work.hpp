@@ -66,8 +66,10 @@ class background_work {
     work_outcome before) const noexcept;
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] work_outcome make_room_early(ledger_view& view);
-  void look_ahead_if_due();
+  void look_ahead();
+  [[nodiscard]] bool is_look_over() const noexcept;
   [[nodiscard]] expected_use expected_next(ledger_view& view, std::size_t most_bytes);
+  [[nodiscard]] expected_use next_of_look(ledger_view& view, std::size_t most_bytes);
   [[nodiscard]] std::optional<leaving_blocks> leaving_for(ledger_view& view,
                                                           expected_use const& next);
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
@@ -76,7 +78,9 @@ class background_work {
 
   parts with_;
   std::uint64_t looks_ahead_at_{0};  // bytes of uses: nothing is to be fetched before
-  std::uint64_t looks_anew_at_{0};   // bytes of uses: until then the last look holds
+  // The last look at what is expected, and until when it holds.
+  std::uint64_t looks_anew_at_{0};  // bytes of uses
+  std::size_t looked_bytes_{0};     // ahead
   use_tick looked_at_{never_used};
   std::vector<expected_use> expected_;  // as of `looked_at_`
   std::size_t passed_{0};               // of these, so many are there, or come

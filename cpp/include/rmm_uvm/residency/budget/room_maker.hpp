@@ -109,6 +109,7 @@ class room_maker {
   void tell(residency_statistics& told) const noexcept;
 
  private:
+  void renew(leaving_search& search) const;
   [[nodiscard]] std::size_t choose_dead(leaving_search& search,
                                         std::size_t bytes,
                                         candidates who,
