@@ -3,6 +3,8 @@
 // What is done ahead of the program: fetches, and evictions to the low watermark.
 #include "residency_manager_fixture.hpp"
 
+#include <algorithm>
+
 namespace rmm_uvm {
 namespace {
 
@@ -35,6 +37,38 @@ TEST_F(ResidencyManager, WhatComesNextIsFetchedAheadAndWhatIsNeededLastLeaves)
   touch(0, 4);
   EXPECT_GT(manager->statistics().ahead_used_bytes, 0U);
 }
+
+/** @brief What comes between two pieces of what is expected next. */
+class BetweenPieces : public ResidencyManager, public testing::WithParamInterface<bool> {};
+
+TEST_P(BetweenPieces, WhatIsFreedIsNotFetched)
+{
+  bool const freed = GetParam();
+  make(eviction_policy::repeat);
+  for (std::size_t part = 0; part < 3; ++part) {
+    allocate(part * 4, 4);
+  }
+  for (int round = 0; round < 12; ++round) {
+    for (std::size_t part = 0; part < 3; ++part) {
+      touch(part * 4, 4);
+    }
+  }
+  static_cast<void>(manager->evict(at(8, 4)));
+  static_cast<void>(manager->evict(at(0, 4)));
+  auto const ahead_bytes = [this] { return manager->statistics().fetched_ahead_bytes; };
+  while (ahead_bytes() == 0 && manager->run_pending_piece()) {}
+  ASSERT_EQ(ahead_bytes(), blocks(2));  // of part 0, which is expected next, with the rest of it
+  if (freed) { free(0, 4); }
+  static_cast<void>(moves());
+  manager->run_pending();
+  auto const found = moves();
+  bool const came  = std::any_of(found.begin(), found.end(), [this](driver_call const& call) {
+    return call.name == "prefetch" && call.device_id == 0 && call.ranges.front() == at(2, 2);
+  });
+  EXPECT_EQ(came, !freed);
+}
+
+INSTANTIATE_TEST_SUITE_P(AndOtherwiseItIs, BetweenPieces, testing::Bool());
 
 TEST_F(ResidencyManager, WithoutRepetitionNothingIsFetchedAhead)
 {
