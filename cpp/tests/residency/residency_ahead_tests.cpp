@@ -12,17 +12,26 @@ using tests::driver_call;
 using tests::recording_driver;
 using tests::ResidencyManager;
 
-TEST_F(ResidencyManager, WhatComesNextIsFetchedAheadAndWhatIsNeededLastLeaves)
-{
-  make(eviction_policy::repeat);
-  for (std::size_t part = 0; part < 3; ++part) {
-    allocate(part * 4, 4);
-  }
-  for (int round = 0; round < 12; ++round) {
+/** @brief A program that uses three parts of four blocks in turn, of which two fit. */
+class ThreeParts : public ResidencyManager {
+ protected:
+  void learn_three_parts()
+  {
+    make(eviction_policy::repeat);
     for (std::size_t part = 0; part < 3; ++part) {
-      touch(part * 4, 4);
+      allocate(part * 4, 4);
+    }
+    for (int round = 0; round < 12; ++round) {
+      for (std::size_t part = 0; part < 3; ++part) {
+        touch(part * 4, 4);
+      }
     }
   }
+};
+
+TEST_F(ThreeParts, WhatComesNextIsFetchedAheadAndWhatIsNeededLastLeaves)
+{
+  learn_three_parts();
   EXPECT_TRUE(manager->statistics().foresees);
   static_cast<void>(manager->evict(at(8, 4)));
   static_cast<void>(manager->evict(at(0, 4)));
@@ -39,20 +48,12 @@ TEST_F(ResidencyManager, WhatComesNextIsFetchedAheadAndWhatIsNeededLastLeaves)
 }
 
 /** @brief What comes between two pieces of what is expected next. */
-class BetweenPieces : public ResidencyManager, public testing::WithParamInterface<bool> {};
+class BetweenPieces : public ThreeParts, public testing::WithParamInterface<bool> {};
 
 TEST_P(BetweenPieces, WhatIsFreedIsNotFetched)
 {
   bool const freed = GetParam();
-  make(eviction_policy::repeat);
-  for (std::size_t part = 0; part < 3; ++part) {
-    allocate(part * 4, 4);
-  }
-  for (int round = 0; round < 12; ++round) {
-    for (std::size_t part = 0; part < 3; ++part) {
-      touch(part * 4, 4);
-    }
-  }
+  learn_three_parts();
   static_cast<void>(manager->evict(at(8, 4)));
   static_cast<void>(manager->evict(at(0, 4)));
   auto const ahead_bytes = [this] { return manager->statistics().fetched_ahead_bytes; };

@@ -71,8 +71,7 @@ class room_maker {
                                       std::size_t live_bytes,
                                       candidates who,
                                       use_tick not_before = never_used) const;
-  /** @brief Bytes that are on the device and could be dropped; no more are looked for than `most`.
-   */
+  /** @brief Bytes that are on the device and could be dropped, as far as `most_bytes`. */
   [[nodiscard]] std::size_t droppable_bytes(ledger_view& view, std::size_t most_bytes) const;
   /**
    * @brief Has blocks leave until no more than `target_bytes` are on the device.
