@@ -20,7 +20,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.residency import Budget
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 
-FEW, MANY, SLABS = 1_000, 32_000, 120_000
+FEW, MANY, SLABS = 1_000, 32_000, 32_000  # a slab is a mapping, of which a process has 65,530
 MOST_GROWTH = 4.0  # of 32 where all are looked at
 CALLS = 41
 SLAB_BYTES = 1 << 16
@@ -115,6 +115,6 @@ def test_slab_is_made_without_looking_at_the_others() -> None:
         return statistics.median(taken)
 
     few = slab_seconds(FEW)
-    assert slab_seconds(SLABS) / few < MOST_GROWTH
+    assert slab_seconds(SLABS) / few < MOST_GROWTH / 2
     for address in live:
         slabs.deallocate(address, SLAB_BYTES)
