@@ -18,9 +18,9 @@ constexpr std::uint64_t times_as_long = 8;
 
 constexpr std::uint64_t grace_uses = 4;  // costs 1 % more bytes on a recorded ETL, and saves faults
 
-[[nodiscard]] std::uint64_t since(use_tick then, use_tick now) noexcept
+[[nodiscard]] std::uint64_t since(use_tick earlier, use_tick later) noexcept
 {
-  return now > then ? now - then : 0;
+  return later > earlier ? later - earlier : 0;
 }
 
 [[nodiscard]] bool is_expected(block_record const& block, use_tick now) noexcept

@@ -6,6 +6,7 @@
 
 #include <rmm_uvm/residency/budget/block_mover.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
+#include <rmm_uvm/residency/budget/leaving_order.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
@@ -13,6 +14,7 @@
 #include <rmm_uvm/residency/budget/use_learner.hpp>
 #include <rmm_uvm/residency/budget/waited_time.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
+#include <rmm_uvm/residency/leaving_search.hpp>
 
 #include <gtest/gtest.h>
 
@@ -254,6 +256,39 @@ TEST_F(BudgetParts, PresenceIsCertainUntilSomethingIsSentAwayOrLeavesByItself)
   EXPECT_TRUE(later.all_present());
   later.note_sent_away();
   EXPECT_FALSE(later.all_present());
+}
+
+TEST_F(BudgetParts, WhatMayLeaveIsFoundThoughItsUsesWerePassedOver)
+{
+  ledger_view view{blocks_of};
+  clock.tick();
+  view.change(at(0), clock.now(), [this](block_record& block, memory_range) {
+    block.place           = block_place::device;
+    block.on_device_as_of = moved.epoch();
+    block.live_bytes      = va_block_bytes;
+    block.touched         = clock.now();
+  });
+  announced.note(stream, clock.now(), clock.now());
+  auto const blocks_that_leave = [&] {
+    leaving_order const order{.now              = clock.now(),
+                              .spares_announced = true,
+                              .announced_from   = announced.earliest(),
+                              .announced        = announced};
+    std::size_t found = 0;
+    leaving_search{view, clock.now()}.highest_first(
+      [&](leaving_bounds const& bounds) { return order.of(bounds); },
+      [&](block_record const& block, memory_range) { return order.of(block, false); },
+      [&](viewed_block const&) { return ++found == 0; });
+    return found;
+  };
+  EXPECT_EQ(blocks_that_leave(), 0U);  // it was announced
+  absent_blocks absent;
+  ASSERT_TRUE(present.confirm(view, absent));
+  for (int use = 0; use < 4; ++use) {
+    clock.tick();
+  }
+  present.end(view);  // now it counts as used as lately as it was then: in another use
+  EXPECT_EQ(blocks_that_leave(), 1U);
 }
 
 TEST_F(BudgetParts, MarksTellWhatIsDoneOnceTheDriverHasPassedThem)

@@ -4,12 +4,14 @@
 // few blocks are looked at. A twin whose changes are not told finds something else.
 #include "../support/blocks.hpp"
 
+#include <rmm_uvm/residency/budget/leaving_order.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/leaving_search.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -95,12 +97,14 @@ class RandomLedger {
       case 0:
         block.place   = block_place::device;
         block.arrived = now;
+        block.chunks  = static_cast<std::uint8_t>(next % 8);
         break;
       case 1: block.place = block_place::host; break;
       case 2:
         block.live_bytes = 0;
         block.freed      = now;
         block.unfenced   = next == no_use;
+        block.discarded  = next == unknown_use;
         block.expect(unknown_use);
         break;
       case 3:
@@ -158,6 +162,49 @@ struct longest_dead {
   {
     return ((now - freed) << 32U) | (now - used);
   }
+};
+
+/** @brief The same of all that a budget has leave, by rules that a group can be passed over by. */
+struct any_order {
+  any_order(std::mt19937_64& random, use_tick moment) : now{moment}
+  {
+    auto const ago = [&](use_tick most) {
+      return now - std::min(now - 1, static_cast<use_tick>(random() % most));
+    };
+    for (std::uint64_t stream = 0; stream < random() % 4; ++stream) {
+      auto const last = ago(200);
+      announced.note(
+        reinterpret_cast<stream_handle>(1 + stream), last - std::min(last - 1, ago(60) % 60), last);
+    }
+    constexpr std::array policies{eviction_policy::fifo,
+                                  eviction_policy::lru,
+                                  eviction_policy::repeat,
+                                  eviction_policy::correlation};
+    order.policy = policies.at(random() % policies.size());
+    if (order.policy != eviction_policy::fifo) { order.announced_from = announced.earliest(); }
+    if (random() % 2 == 0) { order.used_last = ago(300); }
+    if (random() % 2 == 0) { order.not_before = now + static_cast<use_tick>(random() % 200); }
+    order.foresees         = random() % 3 != 0;
+    order.drops            = random() % 3 != 0;
+    order.ranks_dead       = order.drops && random() % 2 == 0;
+    order.keeps_copies     = random() % 2 == 0;
+    order.spares_announced = random() % 2 == 0;
+    order.weight_beside    = 1 + random() % 9;
+    order.taking           = random() % 2 == 0 ? 0 : 0b0101;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> of(block_record const& block) const
+  {
+    if (block.pins > 0 || (order.is_droppable(block) && !order.ranks_dead)) { return std::nullopt; }
+    return order.of(block, block.only_read);
+  }
+  [[nodiscard]] std::optional<std::uint64_t> of(leaving_bounds const& bounds) const
+  {
+    return order.of(bounds);
+  }
+
+  use_tick now;
+  last_announced announced;
+  leaving_order order{.policy = eviction_policy::lru, .now = now, .announced = announced};
 };
 
 template <typename Ranking>
@@ -230,6 +277,39 @@ TEST(LeavingSearch, FindsWhatALookAtEveryBlockFinds)
     RandomLedger random{seed};
     EXPECT_EQ(differences(random), 0) << "seed " << seed;
   }
+}
+
+/** @brief How many orders of leaving are not those of a look at every block, over many changes. */
+[[nodiscard]] int other_orders(RandomLedger& random)
+{
+  std::mt19937_64 orders{1};
+  int others = 0;
+  for (int round = 0; round < 200; ++round) {
+    random.change_some();
+    if (round % 10 == 9) { random.change_slabs(); }
+    for (int each = 0; each < 8; ++each) {
+      any_order const by{orders, random.now};
+      auto const most = static_cast<std::size_t>(1 + orders() % 60);
+      bool const same =
+        by_search(random.ledger, by, most) == by_looking_at_all(random.ledger, by, most);
+      others += same ? 0 : 1;
+    }
+  }
+  return others;
+}
+
+TEST(LeavingSearch, FindsInWhichOrderAllLeave)
+{
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    RandomLedger random{seed};
+    EXPECT_EQ(other_orders(random), 0) << "seed " << seed;
+  }
+}
+
+TEST(LeavingSearch, FindsAnotherOrderWhereChangesAreNotTold)
+{
+  RandomLedger random{1, false};
+  EXPECT_GT(other_orders(random), 0);
 }
 
 TEST(LeavingSearch, FindsSomethingElseWhereChangesAreNotTold)

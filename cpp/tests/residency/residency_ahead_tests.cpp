@@ -71,6 +71,54 @@ TEST_P(BetweenPieces, WhatIsFreedIsNotFetched)
 
 INSTANTIATE_TEST_SUITE_P(AndOtherwiseItIs, BetweenPieces, testing::Bool());
 
+/** @brief Work on three blocks, twice around a use of a state; then a table is used. */
+class WorkBeforeATable : public ResidencyManager, public testing::WithParamInterface<bool> {
+ protected:
+  /** @brief Bytes that are fetched before the second work of a round, the table being away. */
+  [[nodiscard]] std::uint64_t fetched_before_work(std::size_t state_blocks)
+  {
+    discard_dead = GetParam();
+    make(eviction_policy::repeat);
+    allocate(0, 3);
+    allocate(first_of_state, state_blocks);
+    for (int round = 0; round < 12; ++round) {
+      work(10);
+      touch(first_of_state, state_blocks);
+      work(20);
+      touch(0, 3);
+    }
+    EXPECT_TRUE(manager->statistics().foresees);
+    work(10);
+    touch(first_of_state, state_blocks);
+    auto const before = manager->statistics().fetched_ahead_bytes;
+    static_cast<void>(manager->evict(at(0, 3)));
+    manager->run_pending();
+    return manager->statistics().fetched_ahead_bytes - before;
+  }
+
+ private:
+  static constexpr std::size_t first_of_state = 26;
+
+  void work(std::size_t first)
+  {
+    allocate(first, 3);
+    touch(first, 3);
+    free(first, 3);
+  }
+};
+
+TEST_P(WorkBeforeATable, FetchesItWhereTheDeadLeaveRoomForBoth)
+{
+  EXPECT_EQ(fetched_before_work(1), blocks(3));
+}
+
+TEST_P(WorkBeforeATable, FetchesNothingWhoseRoomIsNeededFirst)
+{
+  EXPECT_EQ(fetched_before_work(4), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(DropsTheDead, WorkBeforeATable, testing::Bool());
+
 TEST_F(ResidencyManager, WithoutRepetitionNothingIsFetchedAhead)
 {
   make(eviction_policy::repeat);

@@ -124,7 +124,7 @@ work_outcome background_work::make_room_early(ledger_view& view)
   auto const most   = with_.ledger.budget_bytes();
   if (growth.bytes == 0 || there + growth.bytes <= most) { return work_outcome::nothing; }
   auto const beyond    = there + growth.bytes - most;
-  auto const droppable = with_.room.droppable_bytes(view, beyond);
+  auto const droppable = with_.room.drops() ? with_.room.dead_bytes(view, beyond) : 0;
   if (droppable == beyond) { return work_outcome::nothing; }
   auto const excess_bytes = std::min(beyond - droppable, early_pieces * with_.settings.piece_bytes);
   auto const until        = with_.clock.now() + growth.ahead;
@@ -229,19 +229,11 @@ bool background_work::is_in_the_way(ledger_view& view, expected_use const& next)
 {
   auto const growth = with_.uses.growth();
   if (growth.bytes == 0 || next.ahead < growth.ahead) { return false; }
-  auto const needed_bytes = next.range.bytes + growth.bytes;
-  if (!with_.room.drops()) {
-    std::size_t live_bytes = needed_bytes;
-    view.each([&live_bytes](block_record const& block, memory_range whole) {
-      if (block.place == block_place::device && !block.dead()) { live_bytes += whole.bytes; }
-    });
-    return live_bytes > with_.ledger.budget_bytes();
-  }
-  auto const most_bytes = with_.ledger.staying_bytes() + needed_bytes;
+  auto const most_bytes = with_.ledger.staying_bytes() + next.range.bytes + growth.bytes;
   auto const fits_bytes = with_.ledger.budget_bytes();
   if (most_bytes <= fits_bytes) { return false; }
   auto const beyond_bytes = most_bytes - fits_bytes;
-  return with_.room.droppable_bytes(view, beyond_bytes) < beyond_bytes;
+  return with_.room.dead_bytes(view, beyond_bytes) < beyond_bytes;
 }
 
 /** @brief Nothing is to be fetched now; nor is anything before a part of what is looked ahead. */

@@ -16,7 +16,7 @@ bool last_announced::cover(use_tick oldest, use_tick newest) const noexcept
 {
   auto from = oldest;
   while (from <= newest) {
-    auto const that = std::find_if(uses_.begin(), uses_.end(), [from](uses const& each) {
+    auto const* const that = std::find_if(uses_.begin(), uses_.end(), [from](uses const& each) {
       return each.first != never_used && each.first <= from && from <= each.last;
     });
     if (that == uses_.end()) { return false; }

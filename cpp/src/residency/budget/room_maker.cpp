@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/residency/budget/room_maker.hpp>
-#include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/leaving_search.hpp>
 
 #include <algorithm>
@@ -10,76 +9,6 @@
 #include <vector>
 
 namespace rmm_uvm {
-namespace {
-
-// How much more often may leave what is cheap to have again, against what is copied both ways. A
-// block of 2 MiB takes 9 us to drop and to make usable again, 42 us to fetch, and up to 200 us more
-// to be copied out (measured on an H100). How long ago a dead block was freed is the least that it
-// stays so: with less than 48 the simulated FIR of the discard paper copies more than the paper's.
-constexpr std::uint64_t weight_of_uncopied = 6;   // it leaves without a copy: the host has one
-constexpr std::uint64_t weight_of_dead     = 48;  // it is dropped
-
-/**
- * @brief Whether a live block may leave.
- * @param used_last kernels of later uses may be under way: they would fault it back
- * @param not_before see `choose`
- */
-[[nodiscard]] bool may_leave(block_record const& block,
-                             use_tick used_last,
-                             use_tick now,
-                             use_tick not_before)
-{
-  if (block.discarded && !block.dead()) { return false; }  // handed out anew, about to be brought
-  if (std::max(block.allocated, block.touched) > used_last) { return false; }
-  // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
-  return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
-}
-
-/** @brief Whether any of a group may: false only where none does. */
-[[nodiscard]] bool may_leave(leaving_bounds const& bounds,
-                             use_tick used_last,
-                             use_tick now,
-                             use_tick not_before)
-{
-  if (bounds.oldest_work > used_last) { return false; }
-  return not_before == never_used || any_likely_unused(bounds, now, not_before);
-}
-
-/** @brief What keys count more of blocks whose way there and back is cheap. */
-struct leaving_weights {
-  std::uint64_t beside;  ///< of what a neighbour has memory for that takes some now
-  unsigned taking;       ///< these neighbours, by bits
-  bool keeps_copies;     ///< whether anything leaves without a copy
-  bool ranks_dead;       ///< whether what is dead takes its turn
-
-  [[nodiscard]] std::uint64_t of(std::uint64_t key,
-                                 unsigned chunks,
-                                 bool uncopied,
-                                 bool dead) const noexcept
-  {
-    if (dead && ranks_dead) { return std::min(key, most(weight_of_dead)) * weight_of_dead; }
-    // A way there and back that costs a sixth is worth to be taken more often.
-    if ((chunks & taking) != 0 && key < most(beside)) { key *= beside; }
-    if (!uncopied || !keeps_copies) { return key; }
-    return std::min(key, most(weight_of_uncopied)) * weight_of_uncopied;
-  }
-  /** @brief Of a key: above it no product fits. */
-  [[nodiscard]] static std::uint64_t most(std::uint64_t weight) noexcept
-  {
-    return ~std::uint64_t{0} / weight;
-  }
-};
-
-}  // namespace
-
-/** @brief As `neighbor_memory`; 1 where blocks leave in order, or may leave to the host only. */
-std::uint64_t room_maker::weight_of_kept_now(unsigned& taking) const noexcept
-{
-  taking = 0;
-  if (with_.settings.policy == eviction_policy::fifo) { return 1; }  // as the kernel driver
-  if (with_.mover.any_advised()) { return 1; }
-  return with_.neighbors.weight_of_kept_now(taking);
-}
 
 leaving_blocks room_maker::choose(ledger_view& view,
                                   std::size_t dead_bytes,
@@ -149,62 +78,52 @@ bool room_maker::has_turn(block_record const& block, candidates who) const noexc
   return with_.settings.ranks_dead() && (who == candidates::all || with_.marks.free_is_done(block));
 }
 
-/**
- * @brief Live blocks, and dead ones that may not be dropped, in the order of the policy; where dead
- * ones are ranked, all of them.
- */
+/** @brief Live blocks and what else is among them, as `leaving_order` has them leave. */
 void room_maker::choose_live(leaving_search& search,
                              std::size_t bytes,
                              candidates who,
                              use_tick not_before,
                              block_list& chosen) const
 {
-  auto const now       = with_.clock.now();
-  auto const policy    = with_.settings.policy;
-  bool const dropping  = drops();
-  bool const ranking   = with_.settings.ranks_dead();
-  bool const foreseen  = with_.uses.foresees();
-  auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
-  bool const in_order  = policy == eviction_policy::fifo;
-  bool const needless  = dropping && !ranking;  // what is dead and may not be dropped leaves first
-  leaving_weights weights{1, 0, with_.copies.keeps() && !in_order, ranking};
-  weights.beside = weight_of_kept_now(weights.taking);
-  // From then on a block may be among what is about to be used; `fifo` knows no uses.
-  auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
+  auto const order     = leaving_now(who, not_before);
   std::size_t together = 0;
   search.highest_first(
-    [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      if (!may_leave(bounds, used_last, now, not_before)) { return std::nullopt; }
-      bool const first = needless && bounds.any_undroppable;
-      auto key = first ? ~std::uint64_t{0} : most_leaving_key(policy, bounds, now, foreseen);
-      if (bounds.oldest_touch >= announced &&
-          with_.announced.cover(bounds.oldest_touch, bounds.newest_touch)) {
-        if (who == candidates::unused_now) { return std::nullopt; }
-        if (!first) { key = 0; }
-      }
-      auto const most_live = weights.of(key, bounds.chunks, bounds.any_only_read, false);
-      if (!bounds.any_droppable) { return most_live; }
-      return std::max(most_live, weights.of(key, bounds.chunks, bounds.any_only_read, true));
-    },
+    [&](leaving_bounds const& bounds) { return order.of(bounds); },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
-      bool const droppable = dropping && block.dead() && !block.unfenced;
-      if (!block.movable() || (droppable && !has_turn(block, who))) { return std::nullopt; }
-      if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
-      // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does. Where
-      // dead blocks are ranked it takes its turn, too: soon handed out again, it would come back.
-      bool const first = needless && block.dead() && !droppable;
-      auto key         = first ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
-      if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
-        if (who == candidates::unused_now) { return std::nullopt; }
-        if (!first) { key = 0; }
+      if (!block.movable() || (order.is_droppable(block) && !has_turn(block, who))) {
+        return std::nullopt;
       }
-      return weights.of(key, block.chunks, with_.copies.leaves_uncopied(block), droppable);
+      return order.of(block, with_.copies.leaves_uncopied(block));
     },
     [&](viewed_block const& next) {
       chosen.push_back(next);
       together += next.range.bytes;
       return together < bytes;
     });
+}
+
+leaving_order room_maker::leaving_now(candidates who, use_tick not_before) const noexcept
+{
+  auto const policy   = with_.settings.policy;
+  bool const in_order = policy == eviction_policy::fifo;  // as the kernel driver
+  unsigned taking     = 0;
+  auto const beside   = in_order || with_.mover.any_advised()
+                          ? std::uint64_t{1}
+                          : with_.neighbors.weight_of_kept_now(taking);
+  bool const unused   = who == candidates::unused_now;
+  return {.policy           = policy,
+          .now              = with_.clock.now(),
+          .used_last        = unused ? with_.marks.idle_until() : ~use_tick{0},
+          .not_before       = not_before,
+          .foresees         = with_.uses.foresees(),
+          .drops            = drops(),
+          .ranks_dead       = with_.settings.ranks_dead(),
+          .keeps_copies     = with_.copies.keeps() && !in_order,
+          .spares_announced = unused,
+          .weight_beside    = beside,
+          .taking           = taking,
+          .announced_from   = in_order ? no_use : with_.announced.earliest(),
+          .announced        = with_.announced};
 }
 
 bool room_maker::drops() const noexcept
@@ -220,19 +139,20 @@ void room_maker::renew(leaving_search& search) const
   });
 }
 
-std::size_t room_maker::droppable_bytes(ledger_view& view, std::size_t most_bytes) const
+std::size_t room_maker::dead_bytes(ledger_view& view, std::size_t most_bytes) const
 {
-  std::size_t bytes = 0;
-  if (!drops()) { return bytes; }
+  bool const dropping = drops();
+  std::size_t bytes   = 0;
   leaving_search search{view, with_.clock.now()};
   renew(search);
   search.highest_first(
-    [](leaving_bounds const& bounds) {
-      return bounds.any_droppable ? std::optional<std::uint64_t>{0} : std::nullopt;
+    [dropping](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
+      bool const any = bounds.any_droppable || (!dropping && bounds.any_undroppable);
+      return any ? std::optional<std::uint64_t>{0} : std::nullopt;
     },
-    [](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
-      bool const droppable = block.movable() && block.dead() && !block.unfenced;
-      return droppable ? std::optional<std::uint64_t>{0} : std::nullopt;
+    [dropping](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
+      bool const counts = block.movable() && block.dead() && !(dropping && block.unfenced);
+      return counts ? std::optional<std::uint64_t>{0} : std::nullopt;
     },
     [&](viewed_block const& next) {
       bytes += next.range.bytes;

@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/budget/device_offer.hpp>
 #include <rmm_uvm/residency/budget/kept_copies.hpp>
 #include <rmm_uvm/residency/budget/last_announced.hpp>
+#include <rmm_uvm/residency/budget/leaving_order.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/neighbor_memory.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
@@ -71,8 +72,12 @@ class room_maker {
                                       std::size_t live_bytes,
                                       candidates who,
                                       use_tick not_before = never_used) const;
-  /** @brief Bytes that are on the device and could be dropped, as far as `most_bytes`. */
-  [[nodiscard]] std::size_t droppable_bytes(ledger_view& view, std::size_t most_bytes) const;
+  /**
+   * @brief Bytes of dead blocks on the device, as far as `most_bytes`.
+   *
+   * Where dead blocks are dropped, of those that may be: they are room already.
+   */
+  [[nodiscard]] std::size_t dead_bytes(ledger_view& view, std::size_t most_bytes) const;
   /**
    * @brief Has blocks leave until no more than `target_bytes` are on the device.
    * @param stream of the request that needs the room: its work is waited for where what leaves next
@@ -119,7 +124,7 @@ class room_maker {
                    candidates who,
                    use_tick not_before,
                    block_list& chosen) const;
-  [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
+  [[nodiscard]] leaving_order leaving_now(candidates who, use_tick not_before) const noexcept;
   void lengthen_lead() noexcept;
   void shorten_lead() noexcept;
   std::size_t leave_uncopied(ledger_view& view, block_list const& blocks);
