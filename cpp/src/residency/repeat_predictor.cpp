@@ -82,35 +82,61 @@ inline bool repeat_predictor::alike(entry const& then, entry const& now) const n
   return (less == 0) == (more == 0) && more - less <= more / 8;
 }
 
+/** @brief Whether the same uses led to two positions, each as long after its allocation's last. */
+bool repeat_predictor::led_alike(std::size_t then, std::size_t now) const noexcept
+{
+  if (then + 1 < context_events) { return false; }
+  for (std::size_t before = 0; before < context_events; ++before) {
+    if (history_[then - before].identity != history_[now - before].identity) { return false; }
+  }
+  return true;
+}
+
+/** @brief Where, before, the same allocation was used after the same uses; none: nowhere near. */
+std::size_t repeat_predictor::own_place(std::size_t here) const noexcept
+{
+  std::size_t position = history_[here].before;
+  for (std::size_t looked_at = 0; looked_at < most_turns && position != none; ++looked_at) {
+    if (led_alike(position, here)) { return position; }
+    position = history_[position].before;
+  }
+  return none;
+}
+
 /**
  * @brief Finds where, before, what is seen now was seen.
+ *
+ * Of pieces that look alike, where the same one was used: an iteration in which an allocation was
+ * not used at all is only a part of one.
  * @return whether it is what was expected
  */
 inline bool repeat_predictor::find_place(std::size_t here)
 {
-  auto const& now  = history_[here];
-  bool const known = here + 1 >= context_events;
-  auto const place = context();
-  if (cursor_ != none && alike(history_[cursor_ + 1], now)) {
+  auto const& now     = history_[here];
+  bool const known    = here + 1 >= context_events;
+  auto const place    = context();
+  bool const expected = cursor_ != none && alike(history_[cursor_ + 1], now);
+  bool const follows  = expected && now.before > cursor_;
+  auto const own      = follows ? none : own_place(here);
+  if (expected && own == none) {
     ++cursor_;
     if (known) { last_position_[place] = here; }
     return true;
   }
   auto const after = cursor_ == none ? lost_at_ : cursor_;
-  cursor_          = none;
+  cursor_          = own;
   if (known) {
     auto const [last, is_new] = last_position_.try_emplace(place, here);
-    if (!is_new) {
-      cursor_      = std::exchange(last->second, here);
-      found_again_ = here;
-    }
+    auto const seen           = std::exchange(last->second, here);
+    if (cursor_ == none && !is_new) { cursor_ = seen; }
+    if (cursor_ != none) { found_again_ = here; }
   }
   if (cursor_ == none && after != none) { cursor_ = next_alike(after, here); }
   bool const stray = cursor_ == none && strays_ < most_stray;
   strays_          = stray ? strays_ + 1 : 0;
   lost_at_         = stray ? after : none;
   if (cursor_ == none && !stray) { found_again_ = here; }
-  return false;
+  return expected;
 }
 
 /**

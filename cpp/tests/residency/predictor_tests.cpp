@@ -263,6 +263,46 @@ TEST(RepeatPredictor, PieceThatIsUsedSeveralTimesInTurnIsNotTakenForNeededSoonAf
   }
 }
 
+TEST(RepeatPredictor, AllPiecesOfARoundAreUpcomingThoughTheyLookAlike)
+{
+  for (std::size_t times = 1; times <= 4; ++times) {
+    repeat_predictor predictor;
+    for (std::size_t piece = 0; piece < 6; ++piece) {
+      static_cast<void>(predictor.observe(allocation(4 * piece, 4)));
+    }
+    static_cast<void>(go_round_pieces(predictor, times, 4));
+    std::vector<memory_range> ranges;
+    for (auto const& each : predictor.upcoming(blocks(10'000))) {
+      if (ranges.empty() || ranges.back() != each.range) { ranges.push_back(each.range); }
+    }
+    ASSERT_EQ(ranges.size(), 6U) << times;
+    for (std::size_t piece = 0; piece < 6; ++piece) {
+      EXPECT_EQ(ranges[piece], at(4 * piece, 4)) << times;
+    }
+  }
+}
+
+TEST(RepeatPredictor, PiecesOfTwoSizesAreForeseenThoughManyPlacesLookAlike)
+{
+  constexpr std::size_t pieces = 300;
+  std::mt19937 random{3};
+  std::vector<std::size_t> sizes;
+  repeat_predictor predictor;
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    sizes.push_back(1 + random() % 2);
+    static_cast<void>(predictor.observe(allocation(4 * piece, sizes.back())));
+  }
+  std::size_t right = 0;
+  for (int round = 0; round < 3; ++round) {
+    right = 0;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      right += predictor.observe(use(4 * piece, sizes[piece])) == pieces ? 1U : 0U;
+    }
+  }
+  EXPECT_EQ(right, pieces);
+  EXPECT_EQ(predictor.score().hit_rate(), 1.0);
+}
+
 /**
  * @brief A program of rounds over kept allocations, and others that each round makes anew.
  *

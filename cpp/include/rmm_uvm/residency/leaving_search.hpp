@@ -54,6 +54,7 @@ class leaving_search {
   void highest_first(Bound const& bound, Key const& key, Take const& take)
   {
     std::vector<entry> open;
+    open.reserve(3 * bounds_tree::fan_out);  // a group of blocks, and what is beside its way
     auto const push = [&open](entry const& added) {
       open.push_back(added);
       std::push_heap(open.begin(), open.end());

@@ -37,6 +37,7 @@ class repeat_predictor final : public use_predictor {
  private:
   static constexpr std::size_t none       = ~std::uint32_t{0};  // no position
   static constexpr std::size_t most_stray = 8;  // uses in turn that are left out or added
+  static constexpr std::size_t most_turns = 8;  // uses of an allocation, in one iteration
   static constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
   struct entry {
@@ -53,6 +54,8 @@ class repeat_predictor final : public use_predictor {
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
+  [[nodiscard]] bool led_alike(std::size_t then, std::size_t now) const noexcept;
+  [[nodiscard]] std::size_t own_place(std::size_t here) const noexcept;
   [[nodiscard]] bool find_place(std::size_t here);
   [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
   [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
