@@ -60,6 +60,13 @@ inline use_tick repeat_predictor::last_gap(std::size_t here)
   return gaps_[before.place];
 }
 
+/** @brief The use at the same place of the next repetition; none: not known. */
+inline std::size_t repeat_predictor::counterpart_of(std::size_t position) const noexcept
+{
+  std::size_t const again = history_[position].again;
+  return again >= realigned_ ? again : none;
+}
+
 /**
  * @brief Whether two uses may be of the same place in two repetitions.
  *
@@ -74,8 +81,9 @@ inline bool repeat_predictor::alike(entry const& then, entry const& now) const n
       offset(then.event) != offset(now.event)) {
     return false;
   }
-  if (then.before != none && now.before != none && history_[then.before].again != none) {
-    return history_[history_[then.before].again].allocation == now.allocation;
+  if (then.before != none && now.before != none) {
+    auto const counterpart = counterpart_of(then.before);
+    if (counterpart != none) { return history_[counterpart].allocation == now.allocation; }
   }
   auto const more = std::max(then.ago, now.ago);
   auto const less = std::min(then.ago, now.ago);
@@ -125,6 +133,7 @@ inline bool repeat_predictor::find_place(std::size_t here)
   }
   auto const after = cursor_ == none ? lost_at_ : cursor_;
   cursor_          = own;
+  if (expected) { realigned_ = here; }
   if (known) {
     auto const [last, is_new] = last_position_.try_emplace(place, here);
     auto const seen           = std::exchange(last->second, here);
@@ -214,7 +223,7 @@ void repeat_predictor::forget(std::uintptr_t owner)
  */
 std::uintptr_t repeat_predictor::owner_now(entry const& then, std::size_t last) const
 {
-  if (auto const counterpart = history_[last].again; counterpart != none) {
+  if (auto const counterpart = counterpart_of(last); counterpart != none) {
     auto const& now = history_[counterpart];
     return now.freed ? 0 : now.event.owner;
   }
@@ -326,6 +335,7 @@ void repeat_predictor::drop_oldest()
   cursor_      = moved(cursor_);
   lost_at_     = moved(lost_at_);
   found_again_ = found_again_ < dropped ? 0 : found_again_ - dropped;
+  realigned_   = realigned_ < dropped ? 0 : realigned_ - dropped;
   drop_unused_places();
   auto const shift = [&moved](auto& positions) {
     for (auto& [key, position] : positions) {

@@ -282,6 +282,35 @@ TEST(RepeatPredictor, AllPiecesOfARoundAreUpcomingThoughTheyLookAlike)
   }
 }
 
+TEST(RepeatPredictor, UpcomingIsRightAtOnceWhereAnIterationTurnsOutToBeTwiceAsLong)
+{
+  // There and back again: the way back looks like the way there, as far as it is known.
+  constexpr std::size_t pieces = 60;
+  std::vector<std::size_t> order;
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    order.push_back(piece);
+  }
+  for (std::size_t piece = pieces; piece-- > 0;) {
+    order.push_back(piece);
+  }
+  repeat_predictor predictor;
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    static_cast<void>(predictor.observe(allocation(4 * piece)));
+  }
+  std::size_t wrong = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t now = 0; now < order.size(); ++now) {
+      static_cast<void>(predictor.observe(use(4 * order[now])));
+      for (auto const& each : predictor.upcoming(blocks(8))) {
+        auto const then = order[(now + each.ahead) % order.size()];
+        wrong += round >= 2 && each.range != at(4 * then) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_FALSE(predictor.upcoming(blocks(8)).empty());
+}
+
 TEST(RepeatPredictor, PiecesOfTwoSizesAreForeseenThoughManyPlacesLookAlike)
 {
   constexpr std::size_t pieces = 300;

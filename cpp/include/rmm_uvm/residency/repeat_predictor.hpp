@@ -55,6 +55,7 @@ class repeat_predictor final : public use_predictor {
 
   [[nodiscard]] std::uint64_t context() const noexcept;
   [[nodiscard]] bool led_alike(std::size_t then, std::size_t now) const noexcept;
+  [[nodiscard]] std::size_t counterpart_of(std::size_t position) const noexcept;
   [[nodiscard]] std::size_t own_place(std::size_t here) const noexcept;
   [[nodiscard]] bool find_place(std::size_t here);
   [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
@@ -87,6 +88,7 @@ class repeat_predictor final : public use_predictor {
   std::size_t lost_at_{none};   // and where the one before the latest strays
   std::size_t strays_{0};       // uses since then
   std::size_t found_again_{0};  // where the place was found last that is followed since
+  std::size_t realigned_{0};    // since then repetitions are compared as they are now
   use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
