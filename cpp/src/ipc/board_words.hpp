@@ -62,20 +62,25 @@ struct offer_word {
 /** @brief What a budget says of a device: two words, each of which is whole. */
 struct share_words {
   static constexpr board_word shares_bit = board_word{1} << 63U;
+  static constexpr board_word most_there = 0x7fff'ffff;
 
-  board_word wants{0};  // blocks in the low half, a flag at the top
+  board_word wants{
+    0};  // blocks in the low half, above them those that are there; a flag at the top
   board_word holds{0};  // at most in the high half, at least below
 
   [[nodiscard]] static constexpr share_words of(budget_share const& share) noexcept
   {
-    return {shares_bit | blocks_of(share.wanted_bytes),
+    auto const there = std::min(blocks_of(share.there_bytes), most_there);
+    return {shares_bit | there << 32U | blocks_of(share.wanted_bytes),
             blocks_of(share.most_bytes) << 32U | blocks_of(share.least_bytes)};
   }
   [[nodiscard]] constexpr bool shares() const noexcept { return (wants & shares_bit) != 0; }
   [[nodiscard]] constexpr budget_share share() const noexcept
   {
-    auto const most = bytes_of(holds >> 32U);
-    return {bytes_of(wants), std::min(most, bytes_of(holds)), most};
+    auto const most  = bytes_of(holds >> 32U);
+    auto const least = std::min(most, bytes_of(holds));
+    auto const there = bytes_of((wants & ~shares_bit) >> 32U);  // 0: an older version says nothing
+    return {bytes_of(wants), least, most, std::clamp(there, least, most)};
   }
 };
 

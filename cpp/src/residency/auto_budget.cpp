@@ -62,10 +62,10 @@ std::size_t auto_budget::follow(device_use now,
 {
   std::size_t others_bytes = 0;
   for (auto const& each : others) {
-    others_bytes += each.least_bytes;
+    others_bytes += std::max(each.least_bytes, each.there_bytes);
+    now.least_managed_bytes += each.least_bytes;
     now.most_managed_bytes += each.most_bytes;
   }
-  now.least_managed_bytes += others_bytes;
   auto const untold = less(now.used_bytes, now.unmanaged_bytes);
   auto const bound  = less(untold, now.most_managed_bytes);
   auto const least  = others.empty() ? bound : surely_hidden(bound);

@@ -171,13 +171,14 @@ TEST_F(HarvestBoard, SharesAreSeenByOthersOfTheDeviceAndEndWhenTheyAreTakenBack)
 {
   std::vector<budget_share> found(budget_sharing::most_others);
   EXPECT_EQ(first->shares_of_others(gpu, found), 0U);
-  EXPECT_TRUE(first->share(gpu, {9 * block + 1, 2 * block, 5 * block}));
+  EXPECT_TRUE(first->share(gpu, {9 * block + 1, 2 * block, 5 * block, 4 * block}));
   EXPECT_TRUE(second->share(device_named(2), {block, block, block}));
   EXPECT_EQ(first->shares_of_others(gpu, found), 0U);
   ASSERT_EQ(second->shares_of_others(gpu, found), 1U);
   EXPECT_EQ(found[0].wanted_bytes, 9 * block);
   EXPECT_EQ(found[0].least_bytes, 2 * block);
   EXPECT_EQ(found[0].most_bytes, 5 * block);
+  EXPECT_EQ(found[0].there_bytes, 4 * block);
   EXPECT_TRUE(second->share(gpu, {}));  // one that wants nothing is there too
   EXPECT_EQ(owner->shares_of_others(gpu, found), 2U);
   EXPECT_EQ(owner->shares_of_others(gpu, {found.data(), 1}), 1U);

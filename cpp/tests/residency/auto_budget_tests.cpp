@@ -123,6 +123,15 @@ TEST(SharedBudget, GrowsAsFastAsOthersLeave)
   EXPECT_EQ(rule.follow({6000, 0, 0, 0}, 9000, others), most / 2);
 }
 
+TEST(SharedBudget, WhatIsOnItsWayFromTheDeviceHasNotLeft)
+{
+  auto_budget rule{most, least};
+  for (std::size_t there = 6000; there > 3200; there -= 400) {
+    std::array<budget_share, 1> const others{{{9000, 2000, 6000, there}}};
+    EXPECT_EQ(rule.follow({6000, 0, 0, 0}, 9000, others), most - there);
+  }
+}
+
 TEST(SharedBudget, WaitsOnlyAWhileForOneThatDoesNotLeave)
 {
   auto_budget rule{most, least};

@@ -12,6 +12,7 @@ struct budget_share {
   std::size_t wanted_bytes{0};  ///< its program's live data, and some room
   std::size_t least_bytes{0};   ///< on the device for sure
   std::size_t most_bytes{0};    ///< what the driver keeps for it, at most
+  std::size_t there_bytes{0};   ///< on the device, with what is on its way from there
 };
 
 /**

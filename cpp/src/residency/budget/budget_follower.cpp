@@ -77,11 +77,12 @@ bool budget_follower::look(ledger_view& view)
   use.least_managed_bytes = least_managed_bytes();
   use.most_managed_bytes  = most_managed_bytes();
   std::size_t sharers     = 0;
+  auto const there_bytes  = with_.ledger.there_bytes();
   view.unlock();
   auto const told = read(before, use);
   if (sharing != nullptr) {
     static_cast<void>(
-      sharing->tell({wanted_bytes, use.least_managed_bytes, use.most_managed_bytes}));
+      sharing->tell({wanted_bytes, use.least_managed_bytes, use.most_managed_bytes, there_bytes}));
     sharers = sharing->others(others_);
   }
   view.relock();

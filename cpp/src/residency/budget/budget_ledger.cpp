@@ -10,8 +10,7 @@ void budget_ledger::has_room(std::size_t bytes) noexcept
 {
   without_room_bytes_ -= bytes;
   // What comes for another request is not there yet.
-  auto const there     = resident_bytes_ - std::min(resident_bytes_, without_room_bytes_);
-  peak_resident_bytes_ = std::max(peak_resident_bytes_, there);
+  peak_resident_bytes_ = std::max(peak_resident_bytes_, there_bytes());
 }
 
 void budget_ledger::adopt(std::size_t bytes) noexcept
@@ -75,7 +74,7 @@ void budget_ledger::tell(residency_statistics& told) const noexcept
 {
   told.budget_bytes = budget_bytes();
   // What is to come once others have left is not there yet.
-  told.resident_bytes      = resident_bytes_ - std::min(resident_bytes_, without_room_bytes_);
+  told.resident_bytes      = there_bytes();
   told.peak_resident_bytes = peak_resident_bytes_;
   told.pinned_bytes        = pinned_bytes_;
   told.waits               = waits_;

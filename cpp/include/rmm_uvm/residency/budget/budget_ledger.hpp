@@ -94,6 +94,11 @@ class budget_ledger {
 
   /** @brief On the device, or on the way there. */
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return resident_bytes_; }
+  /** @brief Of those, without what comes before there is room for it: also what is leaving. */
+  [[nodiscard]] std::size_t there_bytes() const noexcept
+  {
+    return resident_bytes_ - std::min(resident_bytes_, without_room_bytes_);
+  }
   /** @brief Of those, without what is on its way, and what is only taken to be there. */
   [[nodiscard]] std::size_t surely_resident_bytes() const noexcept
   {
