@@ -90,32 +90,63 @@ inline bool repeat_predictor::alike(entry const& then, entry const& now) const n
   return (less == 0) == (more == 0) && more - less <= more / 8;
 }
 
-/** @brief Whether the same uses led to two positions, each as long after its allocation's last. */
-bool repeat_predictor::led_alike(std::size_t then, std::size_t now) const noexcept
+/** @brief How many uses in turn, up to two positions, were alike and as long after the last. */
+std::size_t repeat_predictor::agreement(std::size_t then, std::size_t now) const noexcept
 {
-  if (then + 1 < context_events) { return false; }
-  for (std::size_t before = 0; before < context_events; ++before) {
-    if (history_[then - before].identity != history_[now - before].identity) { return false; }
+  auto const most      = std::min(then + 1, most_agreement);
+  std::size_t together = 0;
+  while (together < most &&
+         history_[then - together].identity == history_[now - together].identity) {
+    ++together;
   }
-  return true;
+  return together;
 }
 
-/** @brief Where, before, the same allocation was used after the same uses; none: nowhere near. */
-std::size_t repeat_predictor::own_place(std::size_t here) const noexcept
+/**
+ * @brief Where, before, the same allocation was used after the same uses, the more of them the
+ * better.
+ * @param turns uses of it to look at
+ * @return none: nowhere near
+ */
+std::size_t repeat_predictor::own_place(std::size_t here, std::size_t turns) const noexcept
 {
+  auto found           = none;
+  auto most            = context_events - 1;
   std::size_t position = history_[here].before;
-  for (std::size_t looked_at = 0; looked_at < most_turns && position != none; ++looked_at) {
-    if (led_alike(position, here)) { return position; }
-    position = history_[position].before;
+  for (; turns > 0 && position != none; --turns, position = history_[position].before) {
+    auto const together = agreement(position, here);
+    if (together > most) {
+      found = position;
+      most  = together;
+    }
   }
-  return none;
+  return found;
+}
+
+/**
+ * @brief A longer iteration than the one that is followed, in which the same allocation was used.
+ *
+ * An iteration in which it was not used at all is only a part of one: of pieces that look alike,
+ * one. Where the longer one did not hold once around, the next is tried later, and later each time.
+ * @return its place; none: there is none, or the one that is followed will do
+ */
+std::size_t repeat_predictor::longer_place(std::size_t here) const noexcept
+{
+  bool const used_since = history_[here].before > cursor_;
+  return used_since || here < realigns_from_ ? none : own_place(here, most_turns);
+}
+
+/** @brief What was expected did not come. */
+void repeat_predictor::note_miss(std::size_t here) noexcept
+{
+  if (cursor_ == none) { return; }
+  bool const held = here - realigned_ > here - 1 - cursor_;
+  patience_       = held ? 0 : std::max(2 * patience_, most_agreement);
+  realigns_from_  = here + patience_;
 }
 
 /**
  * @brief Finds where, before, what is seen now was seen.
- *
- * Of pieces that look alike, where the same one was used: an iteration in which an allocation was
- * not used at all is only a part of one.
  * @return whether it is what was expected
  */
 inline bool repeat_predictor::find_place(std::size_t here)
@@ -124,8 +155,8 @@ inline bool repeat_predictor::find_place(std::size_t here)
   bool const known    = here + 1 >= context_events;
   auto const place    = context();
   bool const expected = cursor_ != none && alike(history_[cursor_ + 1], now);
-  bool const follows  = expected && now.before > cursor_;
-  auto const own      = follows ? none : own_place(here);
+  if (!expected) { note_miss(here); }
+  auto const own = expected ? longer_place(here) : own_place(here, 1);
   if (expected && own == none) {
     ++cursor_;
     if (known) { last_position_[place] = here; }
@@ -332,10 +363,11 @@ void repeat_predictor::drop_oldest()
       *position = static_cast<std::uint32_t>(moved(*position));
     }
   }
-  cursor_      = moved(cursor_);
-  lost_at_     = moved(lost_at_);
-  found_again_ = found_again_ < dropped ? 0 : found_again_ - dropped;
-  realigned_   = realigned_ < dropped ? 0 : realigned_ - dropped;
+  cursor_  = moved(cursor_);
+  lost_at_ = moved(lost_at_);
+  for (auto* const position : {&found_again_, &realigned_, &realigns_from_}) {
+    *position -= std::min(*position, dropped);
+  }
   drop_unused_places();
   auto const shift = [&moved](auto& positions) {
     for (auto& [key, position] : positions) {

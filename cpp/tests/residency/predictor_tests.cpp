@@ -311,6 +311,44 @@ TEST(RepeatPredictor, UpcomingIsRightAtOnceWhereAnIterationTurnsOutToBeTwiceAsLo
   EXPECT_FALSE(predictor.upcoming(blocks(8)).empty());
 }
 
+/** @brief How many uses were not expected, of the last 256 of 16 rounds over 40 pieces. */
+template <typename SizeMade>
+[[nodiscard]] std::size_t misses_of_rounds(SizeMade const& size_made)
+{
+  repeat_predictor predictor;
+  for (std::size_t piece = 0; piece < 40; ++piece) {
+    static_cast<void>(predictor.observe(allocation(4 * piece, 4)));
+  }
+  auto const make = [&](std::size_t count) {
+    static_cast<void>(predictor.observe(allocation(1000, count)));
+    predictor.forget(at(1000).address);
+  };
+  for (std::size_t round = 0; round < 16; ++round) {
+    for (std::size_t piece = 0; piece < 40; ++piece) {
+      static_cast<void>(predictor.observe(use(4 * piece, 4)));
+      for (std::size_t number = 0; number < 13; ++number) {
+        make(number == 6 ? size_made(round) : 1);
+      }
+    }
+  }
+  auto const score = predictor.score();
+  return score.seen - score.predicted;
+}
+
+TEST(RepeatPredictor, RoundsThatTakeTurnsAreForeseenThoughTheirPiecesBeginAlike)
+{
+  EXPECT_EQ(misses_of_rounds([](std::size_t) { return 5; }), 0U);
+  EXPECT_EQ(misses_of_rounds([](std::size_t round) { return 5 + round % 2; }), 0U);
+  EXPECT_EQ(misses_of_rounds([](std::size_t round) { return 5 + round % 3 / 2; }), 0U);
+  EXPECT_EQ(misses_of_rounds([](std::size_t round) { return 5 + round % 4; }), 0U);
+}
+
+TEST(RepeatPredictor, WhereEachRoundIsAnotherFewUsesAreMissed)
+{
+  // Not one for each of its pieces: the round before does not tell what comes now.
+  EXPECT_LE(misses_of_rounds([](std::size_t round) { return 5 + round; }), 3U);
+}
+
 TEST(RepeatPredictor, PiecesOfTwoSizesAreForeseenThoughManyPlacesLookAlike)
 {
   constexpr std::size_t pieces = 300;

@@ -8,6 +8,7 @@
 namespace rmm_uvm {
 namespace {
 
+using tests::blocks;
 using tests::driver_call;
 using tests::recording_driver;
 using tests::ResidencyManager;

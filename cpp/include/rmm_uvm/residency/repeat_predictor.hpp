@@ -35,10 +35,11 @@ class repeat_predictor final : public use_predictor {
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
  private:
-  static constexpr std::size_t none       = ~std::uint32_t{0};  // no position
-  static constexpr std::size_t most_stray = 8;  // uses in turn that are left out or added
-  static constexpr std::size_t most_turns = 8;  // uses of an allocation, in one iteration
-  static constexpr std::uint32_t no_place = ~std::uint32_t{0};
+  static constexpr std::size_t none           = ~std::uint32_t{0};  // no position
+  static constexpr std::size_t most_stray     = 8;   // uses in turn that are left out or added
+  static constexpr std::size_t most_turns     = 8;   // uses of an allocation that are looked at
+  static constexpr std::size_t most_agreement = 64;  // uses that are compared, at most
+  static constexpr std::uint32_t no_place     = ~std::uint32_t{0};
 
   struct entry {
     std::uint64_t identity{0};
@@ -54,9 +55,11 @@ class repeat_predictor final : public use_predictor {
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
-  [[nodiscard]] bool led_alike(std::size_t then, std::size_t now) const noexcept;
+  [[nodiscard]] std::size_t agreement(std::size_t then, std::size_t now) const noexcept;
   [[nodiscard]] std::size_t counterpart_of(std::size_t position) const noexcept;
-  [[nodiscard]] std::size_t own_place(std::size_t here) const noexcept;
+  [[nodiscard]] std::size_t own_place(std::size_t here, std::size_t turns) const noexcept;
+  [[nodiscard]] std::size_t longer_place(std::size_t here) const noexcept;
+  void note_miss(std::size_t here) noexcept;
   [[nodiscard]] bool find_place(std::size_t here);
   [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
   [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
@@ -83,12 +86,14 @@ class repeat_predictor final : public use_predictor {
   // memory.
   mutable std::vector<std::uint32_t> earlier_;
   std::uint32_t allocations_{0};
-  std::vector<use_tick> gaps_;  // of each place: uses until its allocation's next, known last; 0
-  std::size_t cursor_{none};    // where, before, what was seen last was seen
-  std::size_t lost_at_{none};   // and where the one before the latest strays
-  std::size_t strays_{0};       // uses since then
-  std::size_t found_again_{0};  // where the place was found last that is followed since
-  std::size_t realigned_{0};    // since then repetitions are compared as they are now
+  std::vector<use_tick> gaps_;    // of each place: uses until its allocation's next, known last; 0
+  std::size_t cursor_{none};      // where, before, what was seen last was seen
+  std::size_t lost_at_{none};     // and where the one before the latest strays
+  std::size_t strays_{0};         // uses since then
+  std::size_t found_again_{0};    // where the place was found last that is followed since
+  std::size_t realigned_{0};      // since then repetitions are compared as they are now
+  std::size_t realigns_from_{0};  // they may be compared otherwise from then on
+  std::size_t patience_{0};       // for so long none was tried after the last that did not hold
   use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
