@@ -60,11 +60,19 @@ inline use_tick repeat_predictor::last_gap(std::size_t here)
   return gaps_[before.place];
 }
 
-/** @brief The use at the same place of the next repetition; none: not known. */
-inline std::size_t repeat_predictor::counterpart_of(std::size_t position) const noexcept
+/**
+ * @brief The use at the same place of the next repetition; none: not known.
+ * @param period uses in a repetition, about: what is not so far away was found by another
+ * comparison
+ */
+inline std::size_t repeat_predictor::counterpart_of(std::size_t position,
+                                                    std::size_t period) const noexcept
 {
   std::size_t const again = history_[position].again;
-  return again >= realigned_ ? again : none;
+  if (again == none) { return none; }
+  auto const more = std::max(again - position, period);
+  auto const less = std::min(again - position, period);
+  return more - less <= more / 4 ? again : none;
 }
 
 /**
@@ -73,8 +81,10 @@ inline std::size_t repeat_predictor::counterpart_of(std::size_t position) const 
  * Then the second is of the allocation that has the first one's part now. Where nobody knows which
  * that is, both are about as long after the use before: uses in between may be left out or added.
  */
-inline bool repeat_predictor::alike(entry const& then, entry const& now) const noexcept
+inline bool repeat_predictor::alike(std::size_t before, std::size_t here) const noexcept
 {
+  auto const& then = history_[before];
+  auto const& now  = history_[here];
   if (then.identity == now.identity) { return true; }
   auto const offset = [](use_event const& use) { return use.range.address - use.owner; };
   if (then.event.kind != now.event.kind || then.event.range.bytes != now.event.range.bytes ||
@@ -82,7 +92,7 @@ inline bool repeat_predictor::alike(entry const& then, entry const& now) const n
     return false;
   }
   if (then.before != none && now.before != none) {
-    auto const counterpart = counterpart_of(then.before);
+    auto const counterpart = counterpart_of(then.before, here - before);
     if (counterpart != none) { return history_[counterpart].allocation == now.allocation; }
   }
   auto const more = std::max(then.ago, now.ago);
@@ -151,10 +161,9 @@ void repeat_predictor::note_miss(std::size_t here) noexcept
  */
 inline bool repeat_predictor::find_place(std::size_t here)
 {
-  auto const& now     = history_[here];
   bool const known    = here + 1 >= context_events;
   auto const place    = context();
-  bool const expected = cursor_ != none && alike(history_[cursor_ + 1], now);
+  bool const expected = cursor_ != none && alike(cursor_ + 1, here);
   if (!expected) { note_miss(here); }
   auto const own = expected ? longer_place(here) : own_place(here, 1);
   if (expected && own == none) {
@@ -187,7 +196,7 @@ std::size_t repeat_predictor::next_alike(std::size_t after, std::size_t here) co
 {
   auto const end = std::min(after + 2 + most_stray, here);
   for (auto next = after + 1; next < end; ++next) {
-    if (alike(history_[next], history_[here])) { return next; }
+    if (alike(next, here)) { return next; }
   }
   return none;
 }
@@ -254,7 +263,8 @@ void repeat_predictor::forget(std::uintptr_t owner)
  */
 std::uintptr_t repeat_predictor::owner_now(entry const& then, std::size_t last) const
 {
-  if (auto const counterpart = counterpart_of(last); counterpart != none) {
+  auto const period = history_.size() - 1 - cursor_;
+  if (auto const counterpart = counterpart_of(last, period); counterpart != none) {
     auto const& now = history_[counterpart];
     return now.freed ? 0 : now.event.owner;
   }

@@ -56,13 +56,13 @@ class repeat_predictor final : public use_predictor {
 
   [[nodiscard]] std::uint64_t context() const noexcept;
   [[nodiscard]] std::size_t agreement(std::size_t then, std::size_t now) const noexcept;
-  [[nodiscard]] std::size_t counterpart_of(std::size_t position) const noexcept;
+  [[nodiscard]] std::size_t counterpart_of(std::size_t position, std::size_t period) const noexcept;
   [[nodiscard]] std::size_t own_place(std::size_t here, std::size_t turns) const noexcept;
   [[nodiscard]] std::size_t longer_place(std::size_t here) const noexcept;
   void note_miss(std::size_t here) noexcept;
   [[nodiscard]] bool find_place(std::size_t here);
   [[nodiscard]] std::size_t next_alike(std::size_t after, std::size_t here) const noexcept;
-  [[nodiscard]] bool alike(entry const& then, entry const& now) const noexcept;
+  [[nodiscard]] bool alike(std::size_t before, std::size_t here) const noexcept;
   void drop_oldest();
   void note_live_bytes(std::size_t position) noexcept;
   void drop_unused_places();
@@ -91,9 +91,9 @@ class repeat_predictor final : public use_predictor {
   std::size_t lost_at_{none};     // and where the one before the latest strays
   std::size_t strays_{0};         // uses since then
   std::size_t found_again_{0};    // where the place was found last that is followed since
-  std::size_t realigned_{0};      // since then repetitions are compared as they are now
-  std::size_t realigns_from_{0};  // they may be compared otherwise from then on
-  std::size_t patience_{0};       // for so long none was tried after the last that did not hold
+  std::size_t realigned_{0};      // where a longer iteration was followed first
+  std::size_t realigns_from_{0};  // from then on another one may be
+  std::size_t patience_{0};       // uses until then, after one that did not hold
   use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
