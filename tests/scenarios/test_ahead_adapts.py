@@ -45,17 +45,10 @@ def test_table_has_every_case_once() -> None:
     )
 
 
-def test_verdicts_and_means_are_those_of_the_rows_and_one_is_missed() -> None:
+def test_verdicts_and_means_are_those_of_the_rows_and_none_is_missed() -> None:
     assert KEPT["verdicts"] == ahead.verdicts(KEPT["rows"])
     assert KEPT["summary"] == ahead.summary(KEPT["rows"])
-    missed = [name for name, holds in KEPT["verdicts"].items() if not holds]
-    assert missed == ["never more than 2 % slower than an eighth"]  # see the decision
-    slow = {
-        case
-        for case, ratio in ahead.ratios(KEPT["rows"], ahead.LOOP, ahead.ADAPTS).items()
-        if ratio > 1.02
-    }
-    assert slow == {("mortgage", 1.5), ("training", 1.25), ("fir", 1.5)}
+    assert all(KEPT["verdicts"].values())
 
 
 @pytest.mark.parametrize("slow", [ahead.ADAPTS, ahead.EIGHTH])

@@ -255,8 +255,8 @@ def test_speed_is_measured_with_and_without_a_budget() -> None:
 
 def test_what_the_document_says_of_rules_holds() -> None:
     found = KEPT["shares"]
-    assert 1.065 <= found["large aligned"]["mortgage"]["moved"] < 1.075
-    assert 0.985 <= found["small apart"]["mortgage"]["moved"] < 0.995  # no win
+    assert 1.105 <= found["large aligned"]["mortgage"]["moved"] < 1.115
+    assert 1.025 <= found["small apart"]["mortgage"]["moved"] < 1.035
     for name in ways.OWN:
         of = {program: one["moved"] for program, one in found[name].items()}
         if name not in ("resident first", "all three"):
@@ -265,10 +265,10 @@ def test_what_the_document_says_of_rules_holds() -> None:
     resident = found["resident first"]
     assert 0.965 <= resident["mortgage"]["moved"] < 0.975
     assert 0.885 <= resident["hash join"]["moved"] < 0.895
-    assert 0.915 <= resident["fir"]["moved"] < 0.925
+    assert 0.895 <= resident["fir"]["moved"] < 0.905
     taken = [one["seconds"] for one in resident.values()]
-    assert (f"{min(taken):.2f}", f"{max(taken):.2f}") == ("0.85", "1.07")
+    assert (f"{min(taken):.2f}", f"{max(taken):.2f}") == ("0.85", "1.05")
     second = found["a pool for small"]
     assert second["small between large"]["moved"] < 0.8
-    assert 1.025 < second["mortgage"]["moved"] < 1.035
-    assert 1.055 < second["mortgage"]["seconds"] <= 1.065
+    assert 1.035 < second["mortgage"]["moved"] < 1.045
+    assert 1.065 < second["mortgage"]["seconds"] < 1.075
