@@ -86,6 +86,23 @@ TEST_F(ResidencyNeighbors, GivingBackThatFailsKeepsTheClaimAndIsCounted)
   EXPECT_EQ(manager->statistics().failed_calls, 1U);
 }
 
+TEST_F(ResidencyNeighbors, BudgetThatEndsLeavesNoClaimWhereBlocksCannotBeMoved)
+{
+  for (bool const fails : {false, true}) {
+    evict_first(4);
+    EXPECT_EQ(lends->claimed[1], blocks(4));
+    if (fails) {
+      driver->answers["prefetch"] = {status_code::out_of_memory, 2, "cuMemPrefetchAsync"};
+    }
+    manager->retire([] {});
+    EXPECT_EQ(manager->statistics().failed_calls, fails ? 1U : 0U);
+    EXPECT_EQ(lends->claimed[1], 0U) << "fails: " << fails;
+    EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
+    manager.reset();
+    ledger.remove_slab(slab.address);
+  }
+}
+
 TEST_F(ResidencyNeighbors, PinnedBlocksComeToTheDeviceWhereTheirOwnerNeedsTheMemory)
 {
   evict_first(2);

@@ -38,6 +38,12 @@ void giving_back::give_all_back(ledger_view& view)
     while (with_.neighbors.holds(number) &&
            leave_neighbor(view, number, any_length, departure::has_copy)) {}
   }
+  // What could not be moved comes by faults. Its claim ends now: nobody would end it later.
+  view.each([this](block_record& block, memory_range) {
+    if (block.place != block_place::beside) { return; }
+    with_.neighbors.forget(block);
+    block.place = block_place::host;
+  });
 }
 
 /**
