@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <iterator>
 #include <map>
 #include <random>
@@ -158,21 +158,20 @@ TEST(LiveAllocations, HoldingAgreesWithALookAtAllOfThem)
 
 TEST(LiveAllocations, PlaceInAnAllocationIsFoundAsFastBesideAMillionOthers)
 {
-  using clock = std::chrono::steady_clock;
   live_allocations live;
   constexpr std::uintptr_t large = 0x6000'0000'0000;
   live.insert(large, std::size_t{64} << 20U);
   for (std::size_t i = 0; i < 1'000'000; ++i) {
     live.insert(address + i * 512, 512);
   }
-  auto const begin = clock::now();
+  auto const begin = std::clock();  // of the processor: others may be at work beside
   for (std::size_t i = 0; i < 1'000; ++i) {
     EXPECT_EQ(live.holding(large + (std::size_t{32} << 20U) + i)->address, large);
     EXPECT_EQ(live.holding(address + i * 512 + 300)->address, address + i * 512);
     EXPECT_FALSE(live.holding(large - 1 - i));
   }
   // A look at all of them takes 10 ms and more each time: 20 s.
-  EXPECT_LT(clock::now() - begin, std::chrono::seconds{5});
+  EXPECT_LT(std::clock() - begin, std::clock_t{5} * CLOCKS_PER_SEC);
 }
 
 }  // namespace
