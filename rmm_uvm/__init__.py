@@ -92,6 +92,10 @@ def __getattr__(name: str) -> Any:
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
     if name in _MODULES:
         return importlib.import_module(f"rmm_uvm.{name}")
+    if _MODULE_OF[name].startswith("pool."):
+        # With the first of them: a child of a fork must not find what it needs half imported by
+        # another thread.
+        importlib.import_module("rmm_uvm.pool.hints")
     value = getattr(
         importlib.import_module(f"rmm_uvm.{_MODULE_OF[name]}"), _NAME_THERE.get(name, name)
     )

@@ -203,6 +203,19 @@ for each in threads:
 """
 
 
+def test_hints_are_there_before_threads_that_could_be_importing_them(tmp_path: Path) -> None:
+    # A child of a fork waits for ever for a module that another thread was importing.
+    done = run(
+        """
+        import rmm_uvm
+        rmm_uvm.reinitialize
+        print("rmm_uvm.pool.hints" in sys.modules)
+        """,
+        tmp_path,
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_children_of_forks_beside_threads_that_allocate_allocate_and_free(tmp_path: Path) -> None:
     done = run(BUSY, tmp_path)
 
