@@ -64,8 +64,7 @@ struct share_words {
   static constexpr board_word shares_bit = board_word{1} << 63U;
   static constexpr board_word most_there = 0x7fff'ffff;
 
-  board_word wants{
-    0};  // blocks in the low half, above them those that are there; a flag at the top
+  board_word wants{0};  // blocks in the low half, those there above, a flag at the top
   board_word holds{0};  // at most in the high half, at least below
 
   [[nodiscard]] static constexpr share_words of(budget_share const& share) noexcept
