@@ -8,11 +8,12 @@ The compiled decoder writes the same layout (``cpp/include/rmm_uvm/monitor/trace
 from __future__ import annotations
 
 import enum
+import mmap
 from typing import Any
 
 import numpy as np
 
-__all__ = ["EVENT_DTYPE", "EventFlag", "EventKind", "joined"]
+__all__ = ["EVENT_DTYPE", "EventFlag", "EventKind", "joined", "on_its_own"]
 
 EVENT_DTYPE = np.dtype(
     [
@@ -76,3 +77,16 @@ def joined(
         whole[end - len(part) : end] = part
         end -= len(part)
     return whole
+
+
+def on_its_own(part: np.ndarray[Any, np.dtype[np.void]]) -> np.ndarray[Any, np.dtype[np.void]]:
+    """Return a copy whose memory goes back to the system with it: a part that will be joined.
+
+    The C library keeps what was freed where anything lies behind it, which depends on all that was
+    allocated before. Then all parts would be in memory twice while they are joined.
+    """
+    # Private: neighbours become one mapping, of which a process has 65,530.
+    memory = mmap.mmap(-1, max(part.nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    copy = np.frombuffer(memory, part.dtype, len(part))
+    copy[:] = part
+    return copy

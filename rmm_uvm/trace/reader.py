@@ -19,7 +19,7 @@ from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace.chunks import ChunkKind, Chunks, open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.contents import Trace
-from rmm_uvm.trace.events import EVENT_DTYPE, joined
+from rmm_uvm.trace.events import EVENT_DTYPE, joined, on_its_own
 
 __all__ = ["Marks", "RawMark", "TracePart", "TraceParts", "iter_events", "open_parts", "read"]
 
@@ -207,7 +207,7 @@ def _read(parts: TraceParts, most_events: int) -> Trace:
     marks = Marks()
     events, samples, count = [], [], 0
     for part in parts:
-        events.append(part.events[: most_events - count])
+        events.append(on_its_own(part.events[: most_events - count]))
         samples.append(part.samples)
         marks.add(part.marks)
         count += len(part.events)

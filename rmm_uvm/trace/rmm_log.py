@@ -24,7 +24,7 @@ from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace.chunks import open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.contents import Trace
-from rmm_uvm.trace.events import EVENT_DTYPE, EventKind, joined
+from rmm_uvm.trace.events import EVENT_DTYPE, EventKind, joined, on_its_own
 from rmm_uvm.trace.log_lines import HEADER, Lines, parse_lines, why_bad
 
 __all__ = ["LogPart", "LogParts", "device_of", "log_files", "open_log", "read_rmm_log"]
@@ -255,6 +255,6 @@ class _Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         with open_log(path) as parts:
-            self.events = joined([part.events for part in parts], EVENT_DTYPE)
+            self.events = joined([on_its_own(part.events) for part in parts], EVENT_DTYPE)
         self.truncated, self.damaged = parts.truncated, parts.damaged
         self.allocations = int((self.events["kind"] == EventKind.ALLOCATE).sum())
