@@ -134,6 +134,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t evicted_bytes
         uint64_t uncopied_bytes
         size_t kept_copy_bytes
+        uint64_t copied_early_bytes
         uint64_t dropped_bytes
         uint64_t fetched_bytes
         uint64_t renewed_bytes

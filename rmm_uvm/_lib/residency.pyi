@@ -43,6 +43,7 @@ class ResidencyStatistics(TypedDict):
     evicted_bytes: int
     uncopied_bytes: int
     kept_copy_bytes: int
+    copied_early_bytes: int
     dropped_bytes: int
     fetched_bytes: int
     renewed_bytes: int

@@ -434,6 +434,7 @@ cdef class ManagedResidency:
             "evicted_bytes": s.evicted_bytes,
             "uncopied_bytes": s.uncopied_bytes,
             "kept_copy_bytes": s.kept_copy_bytes,
+            "copied_early_bytes": s.copied_early_bytes,
             "dropped_bytes": s.dropped_bytes,
             "fetched_bytes": s.fetched_bytes,
             "renewed_bytes": s.renewed_bytes,

@@ -64,6 +64,8 @@ class ResidencyStatistics:
         Of these, what the host had kept a copy of: nothing was copied (`Budget.keep_copies`).
     kept_copy_bytes : int
         On the device now, and of these the host keeps a copy.
+    copied_early_bytes : int
+        Copied to the host before they had to leave, so that nothing is copied then.
     neighbor_bytes : int
         Of the evicted, to another device (`Budget.neighbors`).
     harvested_bytes, peak_harvested_bytes : int
@@ -183,6 +185,7 @@ class ResidencyStatistics:
     ahead_bytes: int = 0
     uncopied_bytes: int = 0
     kept_copy_bytes: int = 0
+    copied_early_bytes: int = 0
     neighbor_bytes: int = 0
     harvested_bytes: int = 0
     peak_harvested_bytes: int = 0

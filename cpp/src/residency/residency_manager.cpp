@@ -122,6 +122,17 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            neighbors_,
            advice_,
            *coming_}},
+    early_{{*driver_,
+            settings_,
+            ledger_,
+            clock_,
+            moved_,
+            marks_,
+            *uses_,
+            mover_,
+            neighbors_,
+            copies_,
+            room_}},
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
     mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
@@ -142,6 +153,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            room_,
            *coming_,
            back_,
+           early_,
            in_place_,
            unseen_,
            follower_}},
@@ -398,7 +410,7 @@ try {
       if (!use.only_read) { written.push_back(use.range); }
     }
     work_.adapt_look_ahead(view, uses);
-    ledger_.wait_until_free(view, wanted);
+    ledger_.wait_until_free(view, wanted, written.empty());
     first = clock_.now() + 1;
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
@@ -529,6 +541,7 @@ residency_statistics residency_manager::statistics() const noexcept
   mappings_.tell(told);
   unseen_.tell(told);
   follower_.tell(told);
+  early_.tell(told);
   in_place_.tell(told);
   told.ahead_bytes = ahead_.bytes();
   return told;

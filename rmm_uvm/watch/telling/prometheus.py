@@ -41,6 +41,7 @@ _LEVELS = {
 _BUDGET_TOTALS = {
     "evicted_bytes": "Bytes that left to keep the budget, to the host or to neighbours",
     "uncopied_bytes": "Of those, bytes of which the host had kept a copy: nothing was copied",
+    "copied_early_bytes": "Bytes copied to the host before they had to leave",
     "dropped_bytes": "Dead bytes that were dropped to keep the budget, and not copied",
     "fetched_bytes": "Bytes brought in for uses that waited",
     "faulted_bytes": "Bytes that kernels faulted in: at least",

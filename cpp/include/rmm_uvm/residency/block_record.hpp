@@ -65,6 +65,8 @@ struct block_record {
   bool written   : 1 {false};  ///< a use was announced that may write it, since it was handed out
   bool chunk     : 1 {false};  ///< it was on the device: the driver may keep memory for it since
   bool elsewhere : 1 {false};  ///< some of what is `unfenced` was not in the default stream
+  bool copying   : 1 {false};  ///< `busy`, since the host gets a copy: it can be read meanwhile
+  bool early     : 1 {false};  ///< `copied`, before it had to leave
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**

@@ -39,6 +39,8 @@ struct leaving_bounds {
   bool any_undroppable : 1 {false};      ///< something is dead and may not be dropped
   bool any_unneeded    : 1 {false};      ///< something is foreseen not to be used again
   bool any_only_read   : 1 {false};      ///< something may leave without a copy
+  bool any_copied      : 1 {false};      ///< of that, the host has a copy of something
+  bool any_to_copy     : 1 {false};      ///< of that, it has none of something
 
   /** @brief Includes a block, as of a moment; nothing where it is not there, or is pinned. */
   void include(block_record const& block, use_tick now) noexcept
@@ -49,6 +51,8 @@ struct leaving_bounds {
     any                           = true;
     chunks                        = static_cast<std::uint8_t>(chunks | block.chunks);
     any_only_read                 = any_only_read || block.only_read;
+    any_copied                    = any_copied || block.copied;
+    any_to_copy                   = any_to_copy || (block.only_read && !block.copied);
     oldest_use                    = std::min(oldest_use, last);
     oldest_work                   = std::min(oldest_work, handed_out_or_used);
     oldest_touch                  = std::min(oldest_touch, block.touched);
@@ -90,6 +94,8 @@ struct leaving_bounds {
     any_undroppable   = any_undroppable || other.any_undroppable;
     any_unneeded      = any_unneeded || other.any_unneeded;
     any_only_read     = any_only_read || other.any_only_read;
+    any_copied        = any_copied || other.any_copied;
+    any_to_copy       = any_to_copy || other.any_to_copy;
   }
 };
 

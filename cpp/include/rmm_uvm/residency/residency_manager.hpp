@@ -10,6 +10,7 @@
 #include <rmm_uvm/residency/budget/budget_follower.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
+#include <rmm_uvm/residency/budget/early_copies.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/host_mappings.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
@@ -231,6 +232,7 @@ class residency_manager {
   room_maker room_;
   std::unique_ptr<arrivals> coming_;
   giving_back back_;
+  early_copies early_;
   in_place_uses in_place_;
   host_mappings mappings_;
   unseen_arrivals unseen_;

@@ -31,9 +31,10 @@ struct residency_statistics {
   std::uint64_t evicted_bytes{0};   ///< moved to the host or beside: live, or not known to be dead
   std::uint64_t uncopied_bytes{0};  ///< of `evicted_bytes`, of which the host had kept a copy
   std::size_t kept_copy_bytes{0};   ///< on the device now, of which the host keeps a copy
-  std::uint64_t dropped_bytes{0};   ///< dead, discarded in place of being copied
-  std::uint64_t fetched_bytes{0};   ///< brought in for a use that waits; not what was there already
-  std::uint64_t renewed_bytes{0};   ///< made usable for a new allocation without a copy
+  std::uint64_t copied_early_bytes{0};  ///< copied to the host before they had to leave
+  std::uint64_t dropped_bytes{0};       ///< dead, discarded in place of being copied
+  std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits; not what was there already
+  std::uint64_t renewed_bytes{0};  ///< made usable for a new allocation without a copy
   std::uint64_t undiscarded_bytes{0};  ///< dead, but handed out while work before their free was
                                        ///< under way: they came with their contents
   std::uint64_t undiscarded_copied_bytes{0};  ///< of these, not on the device: they were copied

@@ -93,7 +93,8 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
 {
   claim_list missing;
   auto const why = request.why;
-  with_.ledger.wait_until_free(view, request.wanted);
+  // Who may write what is being copied has waited for it.
+  with_.ledger.wait_until_free(view, request.wanted, why == arrival_reason::use);
   if (with_.ledger.ended()) { return missing; }
   auto const as_of = with_.moved.epoch();
   // Freed since it was expected, or looked at: nobody uses it, and its slab may go.
@@ -104,7 +105,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   bool const discards = with_.driver.info().discard.available;
   for (auto const& range : request.wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
-      if (block.present(as_of)) { return; }
+      if (block.present(as_of) || block.copying) { return; }
       bool const there = block.place == block_place::device;
       if (stays_in_place(block, why)) { return; }
       if (expected && block.dead()) { return; }
@@ -225,6 +226,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
     with_.ledger.has_chunk(block, each.range.bytes);
     if (!each.counted) {
       block.copied        = false;
+      block.early         = false;
       block.arrived       = now;
       block.fetched_ahead = request.why == arrival_reason::ahead;
     }

@@ -52,8 +52,12 @@ work_outcome background_work::work_once()
   if (with_.settings.ahead && with_.settings.fetch) {
     if (auto const fetched = fetch_ahead(); fetched != work_outcome::nothing) { return fetched; }
   }
-  if (!with_.settings.copy_beside) { return rest; }
   ledger_view view{with_.ledger.blocks()};
+  if (with_.settings.keep_copies) {
+    auto const copied = with_.early.copy(view, leaving_bytes(view, with_.uses.growth()));
+    if (copied != work_outcome::nothing) { return copied; }
+  }
+  if (!with_.settings.copy_beside) { return rest; }
   if (!with_.neighbors.holds_any()) { return rest; }
   auto const copied = with_.in_place.copy_beside(view);
   return copied == work_outcome::nothing ? rest : copied;
@@ -120,17 +124,25 @@ work_outcome background_work::make_room_early(ledger_view& view)
 {
   if (!with_.settings.fetch) { return work_outcome::nothing; }
   auto const growth = with_.uses.growth();
-  auto const there  = with_.ledger.staying_bytes();
-  auto const most   = with_.ledger.budget_bytes();
-  if (growth.bytes == 0 || there + growth.bytes <= most) { return work_outcome::nothing; }
-  auto const beyond    = there + growth.bytes - most;
-  auto const droppable = with_.room.drops() ? with_.room.dead_bytes(view, beyond) : 0;
-  if (droppable == beyond) { return work_outcome::nothing; }
-  auto const excess_bytes = std::min(beyond - droppable, early_pieces * with_.settings.piece_bytes);
+  auto const beyond = leaving_bytes(view, growth);
+  if (beyond == 0) { return work_outcome::nothing; }
+  auto const excess_bytes = std::min(beyond, early_pieces * with_.settings.piece_bytes);
   auto const until        = with_.clock.now() + growth.ahead;
   auto const leaving      = with_.room.choose(view, 0, excess_bytes, candidates::unused_now, until);
   if (leaving.live.empty()) { return work_outcome::nothing; }
   return with_.room.leave(view, leaving.live) > 0 ? work_outcome::again : work_outcome::nothing;
+}
+
+/** @brief So much that lives has to leave until so much more is there, by the order that is known.
+ */
+std::size_t background_work::leaving_bytes(ledger_view& view, expected_growth growth) const
+{
+  auto const there = with_.ledger.staying_bytes();
+  auto const most  = with_.ledger.budget_bytes();
+  if (growth.bytes == 0 || there + growth.bytes <= most) { return 0; }
+  auto const beyond    = there + growth.bytes - most;
+  auto const droppable = with_.room.drops() ? with_.room.dead_bytes(view, beyond) : 0;
+  return beyond - droppable;
 }
 
 void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept

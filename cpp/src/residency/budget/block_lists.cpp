@@ -58,10 +58,12 @@ std::vector<memory_range> joined(ledger_view const& view, block_list blocks, std
   return found;
 }
 
-bool is_under_way(ledger_view& view, memory_range range)
+bool is_under_way(ledger_view& view, memory_range range, bool to_read)
 {
   bool busy = false;
-  view.each(range, [&](block_record const& block, memory_range) { busy = busy || block.busy; });
+  view.each(range, [&](block_record const& block, memory_range) {
+    busy = busy || (block.busy && !(to_read && block.copying));
+  });
   return busy;
 }
 

@@ -39,12 +39,12 @@ void budget_ledger::unpin(ledger_view& view, memory_range range, use_tick now)
   });
 }
 
-void budget_ledger::wait_until_free(ledger_view& view, range_list wanted)
+void budget_ledger::wait_until_free(ledger_view& view, range_list wanted, bool to_read)
 {
   for (bool waited = false;; waited = true) {
     bool busy = false;
     for (auto const& range : wanted) {
-      busy = busy || is_under_way(view, range);
+      busy = busy || is_under_way(view, range, to_read);
     }
     // Once this budget is closed another may be at a block: that one drops nothing handed out.
     if (!busy || closed_) { return; }

@@ -41,9 +41,18 @@ void kept_copies::note_kept(block_record& block, memory_range whole) noexcept
   awaited_bytes_ += whole.bytes;
 }
 
+void kept_copies::note_left(block_record& block, memory_range whole) noexcept
+{
+  if (block.early) { worth_.was_of_use(whole.bytes); }
+  block.early = false;
+  note_ended(block, whole);
+}
+
 void kept_copies::note_ended(block_record& block, memory_range whole) noexcept
 {
   if (!block.copied || block.place != block_place::device) { return; }
+  if (block.early) { worth_.was_in_vain(whole.bytes); }
+  block.early  = false;
   block.copied = false;
   kept_bytes_ -= whole.bytes;
 }

@@ -102,6 +102,32 @@ void room_maker::choose_live(leaving_search& search,
     });
 }
 
+block_list room_maker::choose_to_copy(ledger_view& view, std::size_t bytes) const
+{
+  leaving_search search{view, with_.clock.now()};
+  renew(search);
+  auto const as_of     = with_.moved.last_epoch();
+  auto const order     = leaving_now(candidates::unused_now, never_used);
+  std::size_t together = 0;
+  block_list chosen;
+  search.highest_first(
+    [&](leaving_bounds const& bounds) {
+      return bounds.any_to_copy ? order.of(bounds) : std::nullopt;
+    },
+    [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
+      if (!block.movable() || !block.present(as_of) || !with_.copies.may_copy(block)) {
+        return std::nullopt;
+      }
+      return order.of(block, true);
+    },
+    [&](viewed_block const& next) {
+      chosen.push_back(next);
+      together += next.range.bytes;
+      return together < bytes;
+    });
+  return chosen;
+}
+
 leaving_order room_maker::leaving_now(candidates who, use_tick not_before) const noexcept
 {
   auto const policy   = with_.settings.policy;
@@ -296,7 +322,7 @@ std::size_t room_maker::leave_uncopied(ledger_view& view, block_list const& bloc
   view.relock();
   with_.offer.moving_ends();
   for (auto const& each : blocks) {
-    if (one_copy) { with_.copies.note_ended(*each.record, each.range); }
+    if (one_copy) { with_.copies.note_left(*each.record, each.range); }
   }
   if (!result.ok()) {  // some are on the host by now
     with_.moved.was_not_asked(written_bytes);

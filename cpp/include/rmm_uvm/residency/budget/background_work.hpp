@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/residency/budget/arrivals.hpp>
 #include <rmm_uvm/residency/budget/budget_follower.hpp>
+#include <rmm_uvm/residency/budget/early_copies.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
 #include <rmm_uvm/residency/budget/unseen_arrivals.hpp>
@@ -42,6 +43,7 @@ class background_work {
     room_maker& room;
     arrivals& coming;
     giving_back& back;
+    early_copies& early;
     in_place_uses& in_place;
     unseen_arrivals& unseen;
     budget_follower& follower;
@@ -66,6 +68,7 @@ class background_work {
     work_outcome before) const noexcept;
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] work_outcome make_room_early(ledger_view& view);
+  [[nodiscard]] std::size_t leaving_bytes(ledger_view& view, expected_growth growth) const;
   void look_ahead();
   [[nodiscard]] bool is_look_over() const noexcept;
   [[nodiscard]] expected_use expected_next(ledger_view& view, std::size_t most_bytes);

@@ -35,8 +35,11 @@ void set_busy(block_list const& blocks, bool busy) noexcept;
                                                block_list blocks,
                                                std::size_t most_bytes);
 
-/** @brief Whether a call about a block of a range is under way. */
-[[nodiscard]] bool is_under_way(ledger_view& view, memory_range range);
+/**
+ * @brief Whether a call about a block of a range is under way.
+ * @param to_read it is only to be read, which a call that copies it does not mind
+ */
+[[nodiscard]] bool is_under_way(ledger_view& view, memory_range range, bool to_read = false);
 
 /**
  * @brief Has the blocks of a request stay where they are (1), or lets go of them (-1).

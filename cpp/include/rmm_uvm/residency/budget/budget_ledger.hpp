@@ -141,8 +141,11 @@ class budget_ledger {
   /** @brief A pinned block goes with its slab. */
   void forget_pinned(std::size_t bytes) noexcept { pinned_bytes_ -= bytes; }
 
-  /** @brief Waits until no call about the ranges is under way; gives up the lock meanwhile. */
-  void wait_until_free(ledger_view& view, range_list wanted);
+  /**
+   * @brief Waits until no call about the ranges is under way; gives up the lock meanwhile.
+   * @param to_read see `is_under_way`
+   */
+  void wait_until_free(ledger_view& view, range_list wanted, bool to_read = false);
   /** @brief Waits for `tell_change`; gives up the lock meanwhile. */
   void wait_for_change(ledger_view& view) { changed_.wait(view.lock()); }
   /** @brief The same until something holds. */

@@ -5,12 +5,14 @@
 #include <rmm_uvm/residency/budget/beside_advice.hpp>
 #include <rmm_uvm/residency/budget/block_lists.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
+#include <rmm_uvm/residency/early_copy_worth.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace rmm_uvm {
@@ -38,7 +40,8 @@ class kept_copies {
   explicit kept_copies(parts const& all) noexcept
     : with_{all},
       keeps_{all.settings.keep_copies && all.settings.fetch &&
-             all.driver.info().host_pages.available}
+             all.driver.info().host_pages.available},
+      worth_{std::max(all.settings.budget_bytes / early_trust_part, va_block_bytes)}
   {
   }
 
@@ -46,6 +49,12 @@ class kept_copies {
   [[nodiscard]] bool wanted(block_record const& block) const noexcept
   {
     return leaves_uncopied(block) && block.place == block_place::host && !block.discarded;
+  }
+  /** @brief Whether the host may get its copy of a block that is on the device. */
+  [[nodiscard]] bool may_copy(block_record const& block) const noexcept
+  {
+    return leaves_uncopied(block) && block.place == block_place::device && !block.discarded &&
+           !block.copied && !block.dead();
   }
   /** @brief Whether a block is copied at most once more, however often it leaves. */
   [[nodiscard]] bool leaves_uncopied(block_record const& block) const noexcept
@@ -56,6 +65,13 @@ class kept_copies {
   [[nodiscard]] bool keeps() const noexcept { return keeps_; }
   /** @brief Whether any block on the device has a copy on the host; takes no lock. */
   [[nodiscard]] bool any() const noexcept { return kept_bytes_ != 0; }
+  /** @brief Of so much on the device the host has a copy. */
+  [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_bytes_; }
+  /** @brief See `early_copy_worth::pays`. */
+  [[nodiscard]] bool early_ones_pay(std::uint64_t used_bytes) noexcept
+  {
+    return worth_.pays(used_bytes);
+  }
 
   /**
    * @brief Has the host keep what comes next.
@@ -73,6 +89,8 @@ class kept_copies {
   [[nodiscard]] std::vector<memory_range> written(range_list ranges) noexcept;
   /** @brief Of ranges on the device only the host's copy stays. */
   status leave_to_host(range_list ranges) noexcept;
+  /** @brief Notes that a block left by its copy. */
+  void note_left(block_record& block, memory_range whole) noexcept;
   /** @brief Notes that a block has one copy again, or that its slab goes. */
   void note_ended(block_record& block, memory_range whole) noexcept;
   /** @brief Of blocks on the device only that copy stays: they may be written, or are freed. */
@@ -88,12 +106,15 @@ class kept_copies {
   }
 
  private:
+  static constexpr std::size_t early_trust_part = 4;  // of the budget, may be copied in vain
+
   void end_here(ledger_view& view, block_list& blocks);
 
   parts with_;
   std::atomic<bool> keeps_;
   std::atomic<std::size_t> kept_bytes_{0};  // changed under the lock
   std::size_t awaited_bytes_{0};            // of these, what there is no room for yet
+  early_copy_worth worth_;
 };
 
 }  // namespace rmm_uvm

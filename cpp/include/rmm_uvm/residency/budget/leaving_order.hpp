@@ -58,7 +58,7 @@ struct leaving_order {
       if (spares_announced) { return std::nullopt; }
       if (!first) { key = 0; }
     }
-    return weighed(key, block.chunks, uncopied, droppable);
+    return weighed(key, block.chunks, uncopied, block.copied, droppable);
   }
 
   /** @brief A key of a group that none of its blocks is above; nothing: all of them stay. */
@@ -72,9 +72,10 @@ struct leaving_order {
       if (spares_announced) { return std::nullopt; }
       if (!first) { key = 0; }
     }
-    auto const most_live = weighed(key, bounds.chunks, bounds.any_only_read, false);
-    if (!bounds.any_droppable) { return most_live; }
-    return std::max(most_live, weighed(key, bounds.chunks, bounds.any_only_read, true));
+    auto const of = [&](bool droppable) {
+      return weighed(key, bounds.chunks, bounds.any_only_read, bounds.any_copied, droppable);
+    };
+    return bounds.any_droppable ? std::max(of(false), of(true)) : of(false);
   }
 
  private:
@@ -83,7 +84,8 @@ struct leaving_order {
   // more to be copied out (measured on an H100). How long ago a dead block was freed is the least
   // that it stays so: with less than 48 the simulated FIR of the discard paper copies more than the
   // paper's.
-  static constexpr std::uint64_t weight_of_uncopied = 6;   // it leaves without a copy
+  static constexpr std::uint64_t weight_of_uncopied = 6;   // it is copied at most once more
+  static constexpr std::uint64_t weight_of_copied   = 12;  // the host has its copy already
   static constexpr std::uint64_t weight_of_dead     = 48;  // it is dropped
   static constexpr auto before_all_others           = ~std::uint64_t{0};
 
@@ -106,15 +108,14 @@ struct leaving_order {
   {
     return key > before_all_others / weight ? before_all_others : key * weight;
   }
-  [[nodiscard]] std::uint64_t weighed(std::uint64_t key,
-                                      unsigned chunks,
-                                      bool uncopied,
-                                      bool droppable) const noexcept
+  [[nodiscard]] std::uint64_t weighed(
+    std::uint64_t key, unsigned chunks, bool uncopied, bool copied, bool droppable) const noexcept
   {
     if (droppable && ranks_dead) { return times(key, weight_of_dead); }
     // A way there and back that costs a sixth is worth to be taken more often.
     auto const of_place = (chunks & taking) != 0 ? times(key, weight_beside) : key;
-    return uncopied && keeps_copies ? times(of_place, weight_of_uncopied) : of_place;
+    if (!uncopied || !keeps_copies) { return of_place; }
+    return times(of_place, copied ? weight_of_copied : weight_of_uncopied);
   }
 };
 
