@@ -205,6 +205,7 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         const residency_ledger& ledger() noexcept
         uint64_t current_epoch() noexcept
         void on_touch(const vector[use_event]&, void*) noexcept
+        void on_made(const vector[memory_range]&) noexcept
         bint all_present() noexcept
         bint confirm_present(void*) noexcept
         bint confirmed_present() noexcept

@@ -255,6 +255,25 @@ cdef class ManagedResidency:
         with nogil:
             dereference(self.handle).on_touch(announced, <void*>stream)
 
+    def note_made(self, uses):
+        """Take note that work which writes memory was issued: from then on it is only read.
+
+        Unless a use is announced that may write it. So the host may have its copy early.
+
+        Parameters
+        ----------
+        uses : iterable of tuple of int
+            Address, bytes, and the first byte of the allocation that it is of. What no slab holds
+            is passed over.
+        """
+        cdef vector[memory_range] made
+        cdef memory_range one
+        for address, nbytes, _owner in uses:
+            one.address, one.bytes = address, nbytes
+            made.push_back(one)
+        with nogil:
+            dereference(self.handle).on_made(made)
+
     @property
     def all_present(self):
         """Whether nothing can be away from the device, so that announcing a use does nothing."""

@@ -373,6 +373,47 @@ def test_frames_that_are_read_leave_without_a_copy_and_lose_no_byte_written_unan
     assert statistics.resident_bytes <= FRAME_BYTES * 3 // 2
 
 
+def test_what_is_going_to_leave_is_copied_before_and_loses_no_byte() -> None:
+    budget_bytes = FRAME_BYTES * 3 // 2
+    mr = rmm_uvm.managed_pool(
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(budget_bytes),
+    )
+    residency = mr.managed_mr.residency
+    other = rmm.DeviceBuffer(size=2 * MIB, mr=mr)
+
+    def read(frame: rmm.DeviceBuffer) -> None:
+        residency.touch_all(((frame.ptr, frame.size, frame.ptr),), only_read=True)
+
+    for turn in range(16):
+        table = rmm.DeviceBuffer(size=FRAME_BYTES, mr=mr)
+        content = cupy.arange(FRAME_BYTES // 8, dtype=cupy.uint64) * (turn + 1)
+        words(table)[:] = content
+        for _ in range(3):
+            read(table)
+            assert bool((words(table) == content).all())
+        residency.touch(other.ptr, other.size, other.ptr)
+        time.sleep(0.05)  # for the thread
+        if turn in (11, 14):  # somebody who says nothing
+            words(table)[1000:2000] += 1
+            content[1000:2000] += 1
+        read(table)
+        result = rmm.DeviceBuffer(size=FRAME_BYTES, mr=mr)
+        words(result)[:] = content + cupy.uint64(1)
+        read(result)
+        assert bool((words(result) == content + cupy.uint64(1)).all())
+        del result
+        read(table)
+        assert bool((words(table) == content).all())
+        del table
+    statistics = rmm_uvm.residency_statistics(mr)
+    assert statistics.failed_calls == 0
+    assert statistics.copied_early_bytes > FRAME_BYTES
+    assert statistics.uncopied_bytes > FRAME_BYTES
+    assert statistics.resident_bytes <= budget_bytes
+
+
 def test_budget_gives_way_to_others_on_a_pretended_card_and_comes_back(gpu: CudaDriver) -> None:
     gc.collect()  # pools of other tests are not to give memory back meanwhile
     free_bytes, total_bytes = gpu.memory()

@@ -438,6 +438,21 @@ try {
   ledger_.count_no_memory("on_touch");
 }
 
+void residency_manager::on_made(std::span<memory_range const> ranges) noexcept
+{
+  if (present_.all_present()) { return; }
+  ledger_view view{ledger_.blocks()};
+  auto const now = clock_.now();
+  for (auto const& range : ranges) {
+    if (range.bytes == 0 || !view.holds(range.address)) { continue; }
+    view.change(range, now, [&](block_record& block, memory_range whole) {
+      // That work is done when what is issued after the last use so far is.
+      block.touched = std::max(block.touched, now);
+      block.note_use(true, range.covers(whole));
+    });
+  }
+}
+
 void residency_manager::prefetch(memory_range range, stream_handle stream) noexcept
 try {
   if (range.bytes == 0 || driver_->capturing(stream) != capture_state::none) { return; }

@@ -115,6 +115,22 @@ TEST_F(EarlyCopies, NothingIsCopiedBeforeAllOfItWasRead)
   EXPECT_EQ(copied_early(), before);
 }
 
+TEST_F(EarlyCopies, WhatWasSaidToBeWrittenIsCopiedThoughNobodyReadIt)
+{
+  learn();
+  auto const before = copied_early();
+  make_table(7);
+  auto const made = table();
+  manager->on_made({&made, 1});
+  manager->run_pending();
+  EXPECT_EQ(copied_early(), before);  // the work that writes it may be under way
+  announce(other(), false);
+  manager->run_pending();
+  EXPECT_EQ(copied_early(), before + blocks(too_many));
+  announce(table(), false);  // in spite of that
+  EXPECT_EQ(advised_blocks(), 0U);
+}
+
 TEST_F(EarlyCopies, NothingIsCopiedWherePageTablesCannotBeRead)
 {
   lose_page_tables();

@@ -100,6 +100,37 @@ class Announcer:
         announced.without_telling = theirs  # type: ignore[attr-defined] # see `interface_of`
         return announced
 
+    def after(
+        self, name: str, theirs: Callable[..., Any], made_of: Callable[[Any], list[Use]]
+    ) -> Callable[..., Any]:
+        """Return a call that is `theirs`, and then tells what of its result is only read from now on.
+
+        Parameters
+        ----------
+        name : str
+            For messages.
+        theirs : callable
+            Called in any case, with the same arguments. It has written what it returns, or has
+            issued the work that does.
+        made_of : callable
+            Takes what `theirs` returned; returns the memory that it is made of.
+        """
+
+        @functools.wraps(theirs)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            result = theirs(*args, **kwargs)
+            try:
+                if self._on and not all(each.all_present for each in self._residencies):
+                    made = made_of(result)
+                    for residency in self._residencies:
+                        residency.note_made(made)
+            except Exception as error:  # the result is as it is
+                self.fail(name, error)
+            return result
+
+        noted.without_telling = theirs  # type: ignore[attr-defined] # see `interface_of`
+        return noted
+
     def replace(self, thing: Any, name: str, ours: Any, label: str) -> bool:
         """Put `ours` in the place of an attribute, of a module or a class; False if refused."""
         theirs = thing.__dict__[name] if name in thing.__dict__ else getattr(thing, name)
@@ -185,9 +216,14 @@ class Announcer:
             )
 
 
-_stand_in: CodeType = Announcer("", ()).before("", len, lambda *_: ([], 0)).__code__
+def _codes_that_stand_in() -> set[CodeType]:
+    one = Announcer("", ())
+    return {one.before("", len, lambda *_: ([], 0)).__code__, one.after("", len, list).__code__}
+
+
+_stand_ins = _codes_that_stand_in()
 
 
 def stands_in(code: CodeType) -> bool:
-    """Whether code is that of a call which `Announcer.before` returned."""
-    return code is _stand_in
+    """Whether code is that of a call which `Announcer.before` or `after` returned."""
+    return code in _stand_ins

@@ -76,6 +76,11 @@ class ColumnUses:
             stream = next((each for each in args if type(each) in self._streams), None)
         return uses, self._stream if stream is None else stream_handle(stream)
 
+    def of_result(self, result: Any) -> list[Use]:
+        """Return what a reader's result is made of: its table, with names beside it."""
+        table = getattr(result, "tbl", None)
+        return [] if table is None else self.of_call((table,), {})[0]
+
     def remember(self, made: Any, args: Iterable[Any]) -> None:
         """Take note of the columns that an object is made of: they are used when it is."""
         # By id: such classes take no attributes and no weak references. A live object's id is its

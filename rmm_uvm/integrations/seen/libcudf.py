@@ -89,6 +89,8 @@ _METHODS = {
     "io.json.JsonWriterOptions": ("builder",),
     "io.csv.CsvWriterOptions": ("builder",),
 }
+# Methods that return a table that nobody has read yet, as functions named `read_...` do.
+_READERS = {"io.parquet.ChunkedParquetReader": ("read_chunk",)}
 # What writes into what it is given; all others only read that.
 _WRITES = re.compile(r"_in_place$|\.normalize_nans_and_zeros$|\.next$")
 # Classes whose objects are made of columns that their methods, or functions, use.
@@ -190,6 +192,11 @@ class LibcudfCalls:
             for attribute in getattr(module, "__all__", None) or _public(module):
                 theirs: Any = getattr(module, attribute, None)
                 label = f"{name}.{attribute}"
+                if _reads_a_file(label, theirs):
+                    ours = self.announcer.after(label, theirs, self._uses.of_result)
+                    if self.announcer.replace(module, attribute, ours, label):
+                        self.seen.append(label)
+                    continue
                 if label in _VIEWS or not _takes_device_memory(theirs):
                     continue
                 # One that has two names is one.
@@ -229,6 +236,15 @@ class LibcudfCalls:
                     theirs_of, method, staticmethod(ours) if static else ours, label
                 ):
                     self.seen.append(label)
+
+        for path, methods in _READERS.items():
+            theirs_of = _class_at(plc, path)
+            for method in methods if theirs_of is not None else ():
+                if (theirs := vars(theirs_of).get(method)) is None:
+                    continue
+                ours = self.announcer.after(f"{path}.{method}", theirs, self._uses.of_result)
+                if self.announcer.replace(theirs_of, method, ours, f"{path}.{method}"):
+                    self.seen.append(f"{path}.{method}")
 
     def _before(self, label: str, theirs: Callable[..., Any], **more: Any) -> Callable[..., Any]:
         only_read = _WRITES.search(label) is None
@@ -275,6 +291,11 @@ def _modules_of(plc: Any) -> Iterator[tuple[str, Any]]:
 
 def _public(module: Any) -> list[str]:
     return [name for name in vars(module) if not name.startswith("_")]
+
+
+def _reads_a_file(label: str, thing: Any) -> bool:
+    module, _, function = label.rpartition(".")
+    return module.startswith("io.") and function.startswith("read_") and callable(thing)
 
 
 def _takes_device_memory(thing: Any) -> bool:

@@ -68,6 +68,10 @@ class budgeted_enactor final : public residency_enactor {
     return manager_->drop_dead(blocks);
   }
 
+  void on_made(std::span<memory_range const> ranges) noexcept override
+  {
+    at_work().on_made(ranges);
+  }
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept override
   {
     at_work().on_touch(uses, stream);

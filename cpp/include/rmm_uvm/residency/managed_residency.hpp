@@ -149,6 +149,16 @@ class managed_residency {
     fork_call const call;
     now().on_touch(uses, stream);
   }
+  /**
+   * @brief Work that writes all of these ranges was issued, and nobody writes them after that.
+   *
+   * Unless a use is announced that may. So the host may have a copy of them before they are read.
+   */
+  void on_made(std::span<memory_range const> ranges) noexcept
+  {
+    fork_call const call;
+    now().on_made(ranges);
+  }
   /** @brief True while nothing can be away; takes no lock. */
   [[nodiscard]] bool all_present() noexcept { return now().all_present(); }
   /** @brief See `residency_manager::confirm_present`; false without a budget. */

@@ -63,6 +63,8 @@ class residency_enactor {
 
   /** @brief Uses of live memory are about to be issued to `stream`. */
   virtual void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept = 0;
+  /** @brief Work that writes all of these ranges was issued: from then on they are only read. */
+  virtual void on_made(std::span<memory_range const> /*ranges*/) noexcept {}
   /** @brief Brings live memory to the device in the order of `stream`. */
   virtual void bring(memory_range range, stream_handle stream) noexcept = 0;
   /** @brief Moves the blocks that lie wholly in `range` to the host. @return bytes */

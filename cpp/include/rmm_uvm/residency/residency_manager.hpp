@@ -147,6 +147,8 @@ class residency_manager {
    * it is a few loads, and nothing is learnt.
    */
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
+  /** @brief Work that writes all of these ranges was issued: from then on they are only read. */
+  void on_made(std::span<memory_range const> ranges) noexcept;
   /** @brief Brings a range in, in the order of `stream` unless captured; learns nothing. */
   void prefetch(memory_range range, stream_handle stream) noexcept;
   /** @brief Has whole blocks in `range` leave, unless they are pinned. @return bytes that left */

@@ -178,6 +178,8 @@ def play(monkeypatch: pytest.MonkeyPatch, **classes: Any) -> types.ModuleType:
         "table": {"Table": Table},
         "types": {"TypeId": TypeId, "size_of": lambda _type: 8},
         "traits": {"is_fixed_width": lambda each: each.id() == TypeId.INT64},
+        "io": {},
+        "io.csv": {n: classes[n] for n in ("read_csv",) if n in classes},
         "utils": {"CUDF_DEFAULT_STREAM": classes.get("default_stream")},
     }
     monkeypatch.setitem(sys.modules, "pylibcudf", plc)
@@ -302,6 +304,61 @@ def test_rows_of_strings_lists_and_structures_are_those_of_their_parts(
     plc.copying.gather(lists, None)
     assert wanted() == 6 * MIB
     assert len(held) == 4
+
+
+class Told:
+    """In the place of a residency: what it is told."""
+
+    budget = None
+
+    def __init__(self, *, all_present: bool) -> None:
+        self.all_present = all_present
+        self.made: list[tuple[int, int, int]] = []
+
+    def note_made(self, uses: Any) -> None:
+        self.made += uses
+
+
+@pytest.mark.parametrize("all_present", [False, True])
+def test_what_a_reader_returns_is_known_to_be_written(
+    monkeypatch: pytest.MonkeyPatch, mr: Any, all_present: bool
+) -> None:
+    columns = [column_of(mr, 6 * MIB), column_of(mr, 2 * MIB)]
+    result = types.SimpleNamespace(tbl=Table(columns))
+    plc = play(monkeypatch, read_csv=lambda options: result)
+    told = Told(all_present=all_present)
+    calls = LibcudfCalls([told])  # type: ignore[list-item]
+    calls.attach_when_imported()
+    try:
+        assert plc.__dict__["io.csv"].read_csv("options") is result
+        assert "io.csv.read_csv" in calls.seen
+        assert told.made == ([] if all_present else [_all_of(each) for each in columns])
+    finally:
+        calls.detach()
+    assert plc.__dict__["io.csv"].read_csv("options") is result
+    assert len(told.made) == (0 if all_present else 2)
+    result.tbl = columns = None  # the module keeps its function
+
+
+def _all_of(column: Column) -> tuple[int, int, int]:
+    buffer = column.data()
+    return buffer.owner.ptr, buffer.size, buffer.owner.ptr
+
+
+def test_reader_whose_result_is_another_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    plc = play(monkeypatch, read_csv=lambda options: options)
+    told = Told(all_present=False)
+    calls = LibcudfCalls([told])  # type: ignore[list-item]
+    calls.attach_when_imported()
+    try:
+        assert plc.__dict__["io.csv"].read_csv("options") == "options"
+        with pytest.warns(MonitorWarning, match="io.csv.read_csv"):
+            broken = types.SimpleNamespace(tbl=Table([types.SimpleNamespace]))
+            broken.tbl.columns = None
+            assert plc.__dict__["io.csv"].read_csv(broken) is broken
+        assert told.made == []
+    finally:
+        calls.detach()
 
 
 def test_buffers_of_other_memory_and_spilled_ones_are_passed_over(
