@@ -381,7 +381,7 @@ def test_what_is_going_to_leave_is_copied_before_and_loses_no_byte() -> None:
         device_budget=Budget(budget_bytes),
     )
     residency = mr.managed_mr.residency
-    other = rmm.DeviceBuffer(size=2 * MIB, mr=mr)
+    other = rmm.DeviceBuffer(size=64 * MIB, mr=mr)
 
     def read(frame: rmm.DeviceBuffer) -> None:
         residency.touch_all(((frame.ptr, frame.size, frame.ptr),), only_read=True)
