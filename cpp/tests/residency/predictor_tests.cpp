@@ -78,24 +78,24 @@ TEST(RepeatPredictor, GrowthIsToTheHighestLevelThatComesBeforeItFalls)
 {
   repeat_predictor predictor;
   static_cast<void>(predictor.observe(allocation(0, 4)));
-  EXPECT_EQ(predictor.growth().bytes, 0U);  // nothing is known yet
+  EXPECT_EQ(predictor.growth(1).bytes, 0U);  // nothing is known yet
   for (int turn = 0; turn < 3; ++turn) {
     rise_and_fall(predictor);
   }
   // The step ended at the lowest level: two allocations on it is at its highest.
-  EXPECT_EQ(predictor.growth().bytes, blocks(4));
-  EXPECT_EQ(predictor.growth().ahead, 3U);
+  EXPECT_EQ(predictor.growth(1).bytes, blocks(4));
+  EXPECT_EQ(predictor.growth(1).ahead, 3U);
   auto first       = allocation(40, 1);
   first.live_bytes = blocks(10);
   static_cast<void>(predictor.observe(first));
-  EXPECT_EQ(predictor.growth().bytes, blocks(4));
-  EXPECT_EQ(predictor.growth().ahead, 2U);
+  EXPECT_EQ(predictor.growth(1).bytes, blocks(4));
+  EXPECT_EQ(predictor.growth(1).ahead, 2U);
   for (std::size_t number = 1; number < 3; ++number) {
     auto event       = allocation(40 + number, number + 1);
     event.live_bytes = blocks(10 + 2 * number);
     static_cast<void>(predictor.observe(event));
   }
-  EXPECT_EQ(predictor.growth().bytes, 0U);  // from here on it falls
+  EXPECT_EQ(predictor.growth(1).bytes, 0U);  // from here on it falls
 }
 
 /** @brief Has what a predictor is shown written down instead. */
@@ -616,12 +616,14 @@ TEST(CorrelationPredictor, ProgramWithoutRepetitionIsNotForeseen)
 }
 
 /** @brief The highest level ahead, by a look at each use of a round that is known. */
-[[nodiscard]] expected_growth growth_in(std::vector<std::size_t> const& levels, std::size_t now)
+[[nodiscard]] expected_growth growth_in(std::vector<std::size_t> const& levels,
+                                        std::size_t now,
+                                        std::size_t part)
 {
   expected_growth highest;
   for (std::size_t ahead = 1; ahead <= levels.size(); ++ahead) {
     auto const then = levels[(now + ahead) % levels.size()];
-    if (then < levels[now]) { break; }
+    if (then < levels[now] / part) { break; }
     if (then > levels[now] + highest.bytes) {
       highest = {then - levels[now], static_cast<use_tick>(ahead)};
     }
@@ -644,10 +646,12 @@ TEST(RepeatPredictor, GrowthIsTheHighestLevelOfTheLongestRounds)
         event.live_bytes = levels[now];
         static_cast<void>(predictor.observe(event));
         if (round < 4) { continue; }
-        auto const found    = predictor.growth();
-        auto const expected = growth_in(levels, now);
-        ASSERT_EQ(found.bytes, expected.bytes) << length << " at " << now;
-        ASSERT_EQ(found.ahead, expected.ahead) << length << " at " << now;
+        for (std::size_t const part : {1U, 2U}) {
+          auto const found    = predictor.growth(part);
+          auto const expected = growth_in(levels, now, part);
+          ASSERT_EQ(found.bytes, expected.bytes) << length << " at " << now << ", " << part;
+          ASSERT_EQ(found.ahead, expected.ahead) << length << " at " << now << ", " << part;
+        }
       }
     }
   }
