@@ -67,7 +67,7 @@ std::uint64_t most_leaving_key(eviction_policy policy,
   auto const unused = since(bounds.oldest_use, now);
   if (policy == eviction_policy::lru || !foresees) { return unused; }
   if (policy == eviction_policy::correlation) { return above_all + arrived; }
-  if (bounds.any_unneeded) { return above_all + unused; }
+  if (bounds.has(leaving_bounds::unneeded)) { return above_all + unused; }
   auto const expected_in = since(now, bounds.latest_expected);
   return std::max(since(bounds.oldest_unexpected, now), expected_in);
 }

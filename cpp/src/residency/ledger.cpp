@@ -172,7 +172,7 @@ void ledger_view::include(memory_range range, use_tick now) noexcept
     for (; block <= last && block / bounds_tree::fan_out == group; ++block) {
       added.include(slab.blocks[block], now);
     }
-    if (!added.any) { continue; }
+    if (!added.has(leaving_bounds::there)) { continue; }
     slab.bounds.include(group, added);
     ledger_.group_of(slab).bounds.include(added);
   }

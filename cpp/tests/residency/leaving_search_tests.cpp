@@ -155,7 +155,7 @@ struct longest_dead {
   }
   [[nodiscard]] std::optional<std::uint64_t> of(leaving_bounds const& bounds) const
   {
-    if (!bounds.any_droppable) { return std::nullopt; }
+    if (!bounds.has(leaving_bounds::droppable)) { return std::nullopt; }
     return key(bounds.oldest_free, bounds.oldest_dead);
   }
   [[nodiscard]] std::uint64_t key(std::uint64_t freed, use_tick used) const

@@ -34,38 +34,36 @@ struct leaving_bounds {
   use_tick latest_expected{never_used};  ///< of what a use is expected of
   use_tick due{no_use};                  ///< the first use that is expected
   std::uint8_t chunks{0};                ///< see `block_record`, of all
-  bool any             : 1 {false};      ///< whether anything is on the device
-  bool any_droppable   : 1 {false};      ///< something may be dropped
-  bool any_undroppable : 1 {false};      ///< something is dead and may not be dropped
-  bool any_unneeded    : 1 {false};      ///< something is foreseen not to be used again
-  bool any_only_read   : 1 {false};      ///< something may leave without a copy
-  bool any_copied      : 1 {false};      ///< of that, the host has a copy of something
-  bool any_to_copy     : 1 {false};      ///< of that, it has none of something
+  std::uint8_t kinds{0};                 ///< what is among them, see `has`
 
+  static constexpr std::uint8_t there       = 1;   ///< anything on the device
+  static constexpr std::uint8_t droppable   = 2;   ///< something may be dropped
+  static constexpr std::uint8_t undroppable = 4;   ///< something is dead and may not be dropped
+  static constexpr std::uint8_t unneeded    = 8;   ///< something is foreseen not to be used again
+  static constexpr std::uint8_t only_read   = 16;  ///< something may leave without a copy
+  static constexpr std::uint8_t copied      = 32;  ///< the host has a copy of something
+  static constexpr std::uint8_t to_copy     = 64;  ///< something is only read, and it has none
+
+  /** @brief Whether something of a kind is among them. */
+  [[nodiscard]] bool has(std::uint8_t kind) const noexcept { return (kinds & kind) != 0; }
   /** @brief Includes a block, as of a moment; nothing where it is not there, or is pinned. */
   void include(block_record const& block, use_tick now) noexcept
   {
     if (block.place != block_place::device || block.pins > 0) { return; }
     auto const handed_out_or_used = std::max(block.allocated, block.touched);
     auto const last               = std::max(handed_out_or_used, block.prefetched);
-    any                           = true;
     chunks                        = static_cast<std::uint8_t>(chunks | block.chunks);
-    any_only_read                 = any_only_read || block.only_read;
-    any_copied                    = any_copied || block.copied;
-    any_to_copy                   = any_to_copy || (block.only_read && !block.copied);
+    kinds                         = static_cast<std::uint8_t>(kinds | kinds_of(block));
     oldest_use                    = std::min(oldest_use, last);
     oldest_work                   = std::min(oldest_work, handed_out_or_used);
     oldest_touch                  = std::min(oldest_touch, block.touched);
     newest_touch                  = std::max(newest_touch, block.touched);
     oldest_arrival                = std::min(oldest_arrival, block.arrived);
-    if (block.dead() && block.unfenced) { any_undroppable = true; }
     if (block.dead() && !block.unfenced) {
-      any_droppable = true;
-      oldest_free   = std::min(oldest_free, block.freed);
-      oldest_dead   = std::min(oldest_dead, handed_out_or_used);
+      oldest_free = std::min(oldest_free, block.freed);
+      oldest_dead = std::min(oldest_dead, handed_out_or_used);
     }
     auto const next = block.expected_use();
-    if (next == no_use) { any_unneeded = true; }
     if (next < unknown_use && next >= now) {
       latest_expected = std::max(latest_expected, next);
       due             = std::min(due, next);
@@ -89,13 +87,18 @@ struct leaving_bounds {
     latest_expected   = std::max(latest_expected, other.latest_expected);
     due               = std::min(due, other.due);
     chunks            = static_cast<std::uint8_t>(chunks | other.chunks);
-    any               = any || other.any;
-    any_droppable     = any_droppable || other.any_droppable;
-    any_undroppable   = any_undroppable || other.any_undroppable;
-    any_unneeded      = any_unneeded || other.any_unneeded;
-    any_only_read     = any_only_read || other.any_only_read;
-    any_copied        = any_copied || other.any_copied;
-    any_to_copy       = any_to_copy || other.any_to_copy;
+    kinds             = static_cast<std::uint8_t>(kinds | other.kinds);
+  }
+
+ private:
+  [[nodiscard]] static std::uint8_t kinds_of(block_record const& block) noexcept
+  {
+    auto found = there;
+    if (block.dead()) { found |= block.unfenced ? undroppable : droppable; }
+    if (block.expected_use() == no_use) { found |= unneeded; }
+    if (block.copied) { found |= copied; }
+    if (block.only_read) { found |= block.copied ? only_read : only_read | to_copy; }
+    return found;
   }
 };
 

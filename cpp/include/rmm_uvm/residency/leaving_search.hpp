@@ -61,14 +61,14 @@ class leaving_search {
     };
     auto const push_node = [&](slab_record* slab, std::size_t level, std::size_t index) {
       auto const& bounds = slab->bounds.at(level, index);
-      if (!bounds.any) { return; }
+      if (!bounds.has(leaving_bounds::there)) { return; }
       if (auto const most = bound(bounds)) {
         push({*most, address_of(*slab, level, index), slab, index, level});
       }
     };
     for (std::size_t each = 0; each < ledger_.groups_.size(); ++each) {
       auto const& group = ledger_.groups_[each];
-      if (!group.bounds.any) { continue; }
+      if (!group.bounds.has(leaving_bounds::there)) { continue; }
       if (auto const most = bound(group.bounds)) {
         push({*most, group.address, nullptr, each, slabs});
       }

@@ -49,6 +49,12 @@ void add_block(std::vector<memory_range>& ranges,
          (why == arrival_reason::ahead || (why == arrival_reason::use && on_neighbor));
 }
 
+/** @brief Whether a block is on the device for sure; what is being copied was, and stays. */
+[[nodiscard]] bool is_there(block_record const& block, epoch_number as_of) noexcept
+{
+  return block.copying || block.present(as_of);
+}
+
 /** @brief Does something when the scope ends. */
 template <typename Action>
 class at_the_end {
@@ -105,7 +111,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   bool const discards = with_.driver.info().discard.available;
   for (auto const& range : request.wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
-      if (block.present(as_of) || block.copying) { return; }
+      if (is_there(block, as_of)) { return; }
       bool const there = block.place == block_place::device;
       if (stays_in_place(block, why)) { return; }
       if (expected && block.dead()) { return; }

@@ -52,7 +52,7 @@ std::size_t room_maker::choose_dead(leaving_search& search,
   std::size_t together = 0;
   search.highest_first(
     [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      if (!bounds.any_droppable) { return std::nullopt; }
+      if (!bounds.has(leaving_bounds::droppable)) { return std::nullopt; }
       return key_of(with_.marks.frees_since(bounds.oldest_free), now - bounds.oldest_dead);
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
@@ -112,7 +112,7 @@ block_list room_maker::choose_to_copy(ledger_view& view, std::size_t bytes) cons
   block_list chosen;
   search.highest_first(
     [&](leaving_bounds const& bounds) {
-      return bounds.any_to_copy ? order.of(bounds) : std::nullopt;
+      return bounds.has(leaving_bounds::to_copy) ? order.of(bounds) : std::nullopt;
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
       if (!block.movable() || !block.present(as_of) || !with_.copies.may_copy(block)) {
@@ -173,7 +173,8 @@ std::size_t room_maker::dead_bytes(ledger_view& view, std::size_t most_bytes) co
   renew(search);
   search.highest_first(
     [dropping](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
-      bool const any = bounds.any_droppable || (!dropping && bounds.any_undroppable);
+      bool const any = bounds.has(leaving_bounds::droppable) ||
+                       (!dropping && bounds.has(leaving_bounds::undroppable));
       return any ? std::optional<std::uint64_t>{0} : std::nullopt;
     },
     [dropping](block_record const& block, memory_range) -> std::optional<std::uint64_t> {

@@ -65,7 +65,7 @@ struct leaving_order {
   [[nodiscard]] std::optional<std::uint64_t> of(leaving_bounds const& bounds) const noexcept
   {
     if (!may_leave(bounds)) { return std::nullopt; }
-    bool const first = needless() && bounds.any_undroppable;
+    bool const first = needless() && bounds.has(leaving_bounds::undroppable);
     auto key         = first ? before_all_others : most_leaving_key(policy, bounds, now, foresees);
     if (bounds.oldest_touch >= announced_from &&
         announced.cover(bounds.oldest_touch, bounds.newest_touch)) {
@@ -73,9 +73,13 @@ struct leaving_order {
       if (!first) { key = 0; }
     }
     auto const of = [&](bool droppable) {
-      return weighed(key, bounds.chunks, bounds.any_only_read, bounds.any_copied, droppable);
+      return weighed(key,
+                     bounds.chunks,
+                     bounds.has(leaving_bounds::only_read),
+                     bounds.has(leaving_bounds::copied),
+                     droppable);
     };
-    return bounds.any_droppable ? std::max(of(false), of(true)) : of(false);
+    return bounds.has(leaving_bounds::droppable) ? std::max(of(false), of(true)) : of(false);
   }
 
  private:
