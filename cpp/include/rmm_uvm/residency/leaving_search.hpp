@@ -26,6 +26,16 @@ class leaving_search {
     view.keep_bounds();
   }
 
+  /** @brief Whether something of a kind may be there, see `leaving_bounds::has`; never misses any.
+   */
+  [[nodiscard]] bool any(std::uint8_t kind) const noexcept
+  {
+    auto const has = [kind](auto const& group) {
+      return group.bounds.has(kind) || group.bounds.due == never_used;  // or nobody knows
+    };
+    return std::any_of(ledger_.groups_.begin(), ledger_.groups_.end(), has);
+  }
+
   /**
    * @brief Computes bounds anew of which something expected did not come.
    * @param look is called before, as `look(block_record&, memory_range)`, for each block there that

@@ -22,8 +22,10 @@ work_outcome early_copies::copy(ledger_view& view, std::size_t leaving_bytes)
     return work_outcome::nothing;
   }
   auto const most_bytes = pieces_together * with_.settings.piece_bytes;
-  auto const blocks =
+  auto const chosen =
     with_.room.choose_to_copy(view, std::min(leaving_bytes - known_bytes, most_bytes));
+  if (!chosen) { return work_outcome::nothing; }
+  auto const& blocks = *chosen;
   if (blocks.empty()) {
     return with_.marks.any_outstanding() ? work_outcome::later : work_outcome::nothing;
   }

@@ -102,9 +102,10 @@ void room_maker::choose_live(leaving_search& search,
     });
 }
 
-block_list room_maker::choose_to_copy(ledger_view& view, std::size_t bytes) const
+std::optional<block_list> room_maker::choose_to_copy(ledger_view& view, std::size_t bytes) const
 {
   leaving_search search{view, with_.clock.now()};
+  if (!search.any(leaving_bounds::to_copy)) { return std::nullopt; }
   renew(search);
   auto const as_of     = with_.moved.last_epoch();
   auto const order     = leaving_now(candidates::unused_now, never_used);

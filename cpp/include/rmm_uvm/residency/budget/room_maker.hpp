@@ -72,8 +72,12 @@ class room_maker {
                                       std::size_t live_bytes,
                                       candidates who,
                                       use_tick not_before = never_used) const;
-  /** @brief Blocks of which the host may get a copy, and no work is under way: first to leave. */
-  [[nodiscard]] block_list choose_to_copy(ledger_view& view, std::size_t bytes) const;
+  /**
+   * @brief Blocks of which the host may get a copy while no work is under way: first to leave.
+   * @return none: of no block at all it may, whether there is work or not
+   */
+  [[nodiscard]] std::optional<block_list> choose_to_copy(ledger_view& view,
+                                                         std::size_t bytes) const;
   /**
    * @brief Bytes of dead blocks on the device, as far as `most_bytes`.
    *
