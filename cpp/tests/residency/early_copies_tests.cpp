@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // What is going to leave is copied before it has to, and what that must not do.
+#include "../support/late_driver.hpp"
 #include "copies_fixture.hpp"
 
 #include <rmm_uvm/residency/early_copy_worth.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace rmm_uvm {
@@ -58,6 +60,10 @@ class EarlyCopies : public tests::CopiesOfTheHost {
   void learn(bool only_read = true)
   {
     manage(eviction_policy::repeat);
+    learn_as_it_is(only_read);
+  }
+  void learn_as_it_is(bool only_read = true)
+  {
     manager->on_allocate(other(), nullptr);
     manager->pin(other());  // it stays
     for (int round = 0; round < learning_rounds; ++round) {
@@ -113,11 +119,12 @@ TEST_F(EarlyCopies, AreMadeBesideMemoryThatComesAndGoes)
       }
       manager->on_free(between(), nullptr);
       make_result(1);
-      end_round(1);
-      if (round == learning_rounds && too_early) {  // all but what is in every round is gone
+      if (round == learning_rounds && too_early) {  // most of what lives goes first
+        announce(other(), false);
         manager->run_pending();
         EXPECT_EQ(copied_early(), before);
       }
+      end_round(1);
     }
     manager.reset();
     ledger.remove_slab(slab.address);
@@ -141,6 +148,7 @@ TEST_F(EarlyCopies, NothingIsCopiedBeforeAllOfItWasRead)
   learn();
   auto const before = copied_early();
   make_table(7);
+  announce(other(), false);
   manager->run_pending();
   EXPECT_EQ(copied_early(), before);
 }
@@ -316,6 +324,127 @@ TEST_F(EarlyCopiesUnderWay, AreWaitedForToWrite)
 TEST_F(EarlyCopiesUnderWay, AreWaitedForToFree)
 {
   expect_to_wait([this] { manager->on_free(table(), nullptr); });
+}
+
+/** @brief Others do something within the calls that copy, or that end copies. */
+class EarlyCopiesBesideOthers : public EarlyCopies {
+ protected:
+  void SetUp() override
+  {
+    EarlyCopies::SetUp();
+    driver               = std::make_shared<tests::late_driver>(device);
+    auto settings        = residency_settings::of(blocks(budget_blocks));
+    settings.background  = false;
+    settings.keep_copies = true;
+    settings.piece_bytes = blocks(1);
+    manager = std::make_unique<residency_manager>(driver, ledger, settings, adviser.get());
+    learn_as_it_is();
+  }
+  /** @brief Makes a table, and copies of the four blocks of it that come first. */
+  void copy_some()
+  {
+    make_table(7);
+    read_table(7);
+    auto const before = copied_early();
+    for (int piece = 0; piece < 100 && copied_early() == before; ++piece) {
+      static_cast<void>(manager->run_pending_piece());
+    }
+    ASSERT_EQ(copied_early() - before, blocks(4));
+    ASSERT_EQ(advised_blocks(), 4U);
+  }
+
+  std::shared_ptr<tests::late_driver> driver;
+};
+
+TEST_F(EarlyCopiesBesideOthers, NothingMoreIsCopiedOfWhatIsBeingFreed)
+{
+  copy_some();
+  bool looked           = false;
+  driver->before_advice = [&](memory_advice what) {
+    if (what != memory_advice::unset_read_mostly || std::exchange(looked, true)) { return; }
+    static_cast<void>(manager->run_pending_piece());  // the lock is not held now
+  };
+  manager->on_free(table(), nullptr);
+  ASSERT_TRUE(looked);
+  EXPECT_EQ(advised_blocks(), 0U);
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+  driver->before_advice = nullptr;
+  make_table(8);
+  EXPECT_EQ(manager->evict(table()), table().bytes);
+  EXPECT_EQ(device->view().resident_bytes(table()), 0U);
+}
+
+TEST_F(EarlyCopiesBesideOthers, RequestThatNeedsTheirRoomWaitsForThem)
+{
+  make_table(7);
+  read_table(7);
+  std::atomic<bool> begun{false};
+  std::atomic<bool> go{false};
+  driver->after_migration = [&](memory_range, location where) {
+    if (!where.is_host() || go || begun.exchange(true)) { return; }
+    while (!go) {
+      std::this_thread::yield();
+    }
+  };
+  std::thread worker{[&] {
+    while (!begun) {
+      static_cast<void>(manager->run_pending_piece());
+    }
+  }};
+  while (!begun) {
+    std::this_thread::yield();
+  }
+  auto const before = manager->statistics();
+  std::thread request{[&] {
+    announce(table());
+    manager->on_allocate(result(), nullptr);
+  }};
+  while (manager->statistics().evicted_bytes + manager->statistics().dropped_bytes ==
+         before.evicted_bytes + before.dropped_bytes) {
+    std::this_thread::yield();  // what can leave does
+  }
+  EXPECT_LE(device->view().resident_bytes(slab), blocks(budget_blocks));
+  go = true;
+  worker.join();
+  request.join();
+  EXPECT_EQ(manager->statistics().over_budget, before.over_budget);
+  EXPECT_LE(device->view().resident_bytes(slab), blocks(budget_blocks));
+}
+
+TEST_F(EarlyCopiesBesideOthers, WhatIsWrittenMeanwhileIsNotCopiedAgain)
+{
+  make_table(7);
+  read_table(7);
+  auto const before       = copied_early();
+  std::size_t calls       = 0;
+  driver->after_migration = [&](memory_range range, location where) {
+    if (!where.is_host()) { return; }
+    calls += range.bytes / va_block_bytes;
+    static_cast<void>(device->program().touch({range.address, 65536}, true));
+  };
+  manager->run_pending();
+  EXPECT_EQ(copied_early(), before);
+  EXPECT_GE(calls, too_many);
+  EXPECT_LE(calls, table_blocks);
+  EXPECT_EQ(advised_blocks(), 0U);
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+}
+
+TEST_F(EarlyCopiesBesideOthers, OneThatFailsDoesNotEndThem)
+{
+  copy_some();
+  driver->after_migration = [&](memory_range range, location where) {
+    if (where.is_host()) { static_cast<void>(device->program().touch(range, true)); }
+  };
+  static_cast<void>(manager->run_pending_piece());
+  driver->after_migration = nullptr;
+  make_result(7);
+  end_round(7);
+  auto const before = copied_early();
+  make_table(8);
+  read_table(8);
+  manager->run_pending();
+  EXPECT_EQ(copied_early() - before, blocks(too_many));
 }
 
 TEST(EarlyCopyWorth, GoesOnWhileLittleIsInVain)

@@ -638,6 +638,7 @@ TEST(RepeatPredictor, GrowthIsTheHighestLevelOfTheLongestRounds)
     std::vector<std::size_t> levels;
     for (std::size_t each = 0; each < length; ++each) {  // some rise for long, some fall early
       levels.push_back(random() % 50 == 0 ? random() % 2000 : 1000 + each / 2 + random() % 3);
+      if (random() % 40 == 0) { levels.back() = random() % 450; }
     }
     repeat_predictor predictor{400};  // so that the oldest are dropped meanwhile
     for (std::size_t round = 0; round < 5; ++round) {

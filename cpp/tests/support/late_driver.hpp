@@ -66,11 +66,16 @@ class late_driver final : public uvm_driver {
   }
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override
   {
-    return in_its_turn(stream, [=, this] { return device_->prefetch(range, where, stream); });
+    auto const result =
+      in_its_turn(stream, [=, this] { return device_->prefetch(range, where, stream); });
+    if (after_migration) { after_migration(range, where); }
+    return result;
   }
   status migrate(memory_range range, location where) noexcept override
   {
-    return device_->migrate(range, where);
+    auto const result = device_->migrate(range, where);
+    if (after_migration) { after_migration(range, where); }
+    return result;
   }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override
   {
@@ -87,6 +92,7 @@ class late_driver final : public uvm_driver {
   }
   status advise(memory_range range, memory_advice what, location where) noexcept override
   {
+    if (before_advice) { before_advice(what); }
     return device_->advise(range, what, where);
   }
   status order(stream_handle later, stream_handle earlier) noexcept override
@@ -130,6 +136,10 @@ class late_driver final : public uvm_driver {
   {
     return device_->not_on_host(range, parts);
   }
+
+  /** @brief Called within each call of that kind, if set: what others do meanwhile. */
+  std::function<void(memory_advice)> before_advice;
+  std::function<void(memory_range, location)> after_migration;
 
  private:
   [[nodiscard]] static std::vector<memory_range> copied(std::span<memory_range const> ranges)

@@ -192,18 +192,16 @@ class LibcudfCalls:
             for attribute in getattr(module, "__all__", None) or _public(module):
                 theirs: Any = getattr(module, attribute, None)
                 label = f"{name}.{attribute}"
-                if _reads_a_file(label, theirs):
-                    ours = self.announcer.after(label, theirs, self._uses.of_result)
-                    if self.announcer.replace(module, attribute, ours, label):
-                        self.seen.append(label)
-                    continue
-                if label in _VIEWS or not _takes_device_memory(theirs):
+                reads = _reads_a_file(label, theirs)
+                if label in _VIEWS or not (reads or _takes_device_memory(theirs)):
                     continue
                 # One that has two names is one.
                 ours = ours_for.get(id(theirs))
-                if ours is None:
+                if ours is None and reads:
+                    ours = self.announcer.after(label, theirs, self._uses.of_result)
+                elif ours is None:
                     ours = self._before(label, theirs, divide=by_column.divider(label))
-                    ours_for[id(theirs)] = ours
+                ours_for[id(theirs)] = ours
                 if self.announcer.replace(module, attribute, ours, label):
                     self.seen.append(label)
         # Names that were taken out of pylibcudf's modules before.

@@ -42,7 +42,7 @@ struct leaving_bounds {
   static constexpr std::uint8_t unneeded    = 8;   ///< something is foreseen not to be used again
   static constexpr std::uint8_t only_read   = 16;  ///< something may leave without a copy
   static constexpr std::uint8_t copied      = 32;  ///< the host has a copy of something
-  static constexpr std::uint8_t to_copy     = 64;  ///< something is only read, and it has none
+  static constexpr std::uint8_t to_copy     = 64;  ///< something is only read, and never had one
 
   /** @brief Whether something of a kind is among them. */
   [[nodiscard]] bool has(std::uint8_t kind) const noexcept { return (kinds & kind) != 0; }

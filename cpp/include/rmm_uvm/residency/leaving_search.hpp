@@ -26,8 +26,7 @@ class leaving_search {
     view.keep_bounds();
   }
 
-  /** @brief Whether something of a kind may be there, see `leaving_bounds::has`; never misses any.
-   */
+  /** @brief Whether something of a kind may be there, see `leaving_bounds::has`. */
   [[nodiscard]] bool any(std::uint8_t kind) const noexcept
   {
     auto const has = [kind](auto const& group) {

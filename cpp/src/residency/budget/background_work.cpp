@@ -55,7 +55,8 @@ work_outcome background_work::work_once()
     if (auto const fetched = fetch_ahead(); fetched != work_outcome::nothing) { return fetched; }
   }
   ledger_view view{with_.ledger.blocks()};
-  if (with_.settings.keep_copies) {
+  if (with_.ledger.ended()) { return work_outcome::nothing; }
+  if (with_.early.pay()) {
     auto const copied =
       with_.early.copy(view, leaving_bytes(view, with_.uses.growth(part_that_stays)));
     if (copied != work_outcome::nothing) { return copied; }

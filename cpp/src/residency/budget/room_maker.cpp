@@ -109,24 +109,28 @@ std::optional<block_list> room_maker::choose_to_copy(ledger_view& view, std::siz
   renew(search);
   auto const as_of     = with_.moved.last_epoch();
   auto const order     = leaving_now(candidates::unused_now, never_used);
+  bool any_in_use      = false;
   std::size_t together = 0;
   block_list chosen;
   search.highest_first(
-    [&](leaving_bounds const& bounds) {
-      return bounds.has(leaving_bounds::to_copy) ? order.of(bounds) : std::nullopt;
+    [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
+      if (!bounds.has(leaving_bounds::to_copy)) { return std::nullopt; }
+      auto const key = order.of(bounds);
+      any_in_use     = any_in_use || !key;
+      return key;
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
-      if (!block.movable() || !block.present(as_of) || !with_.copies.may_copy(block)) {
-        return std::nullopt;
-      }
-      return order.of(block, true);
+      bool const may = block.movable() && block.present(as_of) && with_.copies.may_copy(block);
+      auto const key = may ? order.of(block, true) : std::nullopt;
+      any_in_use     = any_in_use || (may && !key);
+      return key;
     },
     [&](viewed_block const& next) {
       chosen.push_back(next);
       together += next.range.bytes;
       return together < bytes;
     });
-  return chosen;
+  return chosen.empty() && !any_in_use ? std::nullopt : std::optional{std::move(chosen)};
 }
 
 leaving_order room_maker::leaving_now(candidates who, use_tick not_before) const noexcept
@@ -227,7 +231,7 @@ void room_maker::make_room(ledger_view& view,
       waited_time::scope const waited{waited_, stream.has_value()};
       lengthen_lead();
       if (leave(view, leaving.live) == 0) { return; }
-    } else if (ledger.leaving_bytes() > 0) {
+    } else if (ledger.leaving_bytes() > 0 || with_.copies.any_are_made()) {
       waited_time::scope const waited{waited_, stream.has_value()};
       ledger.wait_for_change(view);
     } else {
@@ -324,7 +328,12 @@ std::size_t room_maker::leave_uncopied(ledger_view& view, block_list const& bloc
   view.relock();
   with_.offer.moving_ends();
   for (auto const& each : blocks) {
-    if (one_copy) { with_.copies.note_left(*each.record, each.range); }
+    if (!one_copy) { continue; }
+    if (each.record->only_read) {
+      with_.copies.note_left(*each.record, each.range);
+    } else {  // it was written since
+      with_.copies.note_ended(*each.record, each.range);
+    }
   }
   if (!result.ok()) {  // some are on the host by now
     with_.moved.was_not_asked(written_bytes);

@@ -34,6 +34,8 @@ class early_copies {
   };
   explicit early_copies(parts const& all) noexcept : with_{all} {}
 
+  /** @brief Whether they can be made, and are of use. */
+  [[nodiscard]] bool pay() noexcept;
   /**
    * @brief Copies some of what leaves first, as far as it is only read and no work uses it now.
    * @param leaving_bytes so much has to leave soon; what has a copy already counts
@@ -43,10 +45,11 @@ class early_copies {
   void tell(residency_statistics& told) const noexcept { told.copied_early_bytes = copied_bytes_; }
 
  private:
-  void settle(ledger_view& view, block_list const& blocks, range_list not_copied);
+  [[nodiscard]] status make(range_list ranges) noexcept;
+  void settle(ledger_view& view, block_list const& blocks, range_list lacking, bool written);
 
   parts with_;
-  bool works_{true};  // false: the driver makes no such copies, or it cannot be seen
+  int failures_{0};  // in turn: the driver makes no such copies, or they cannot be seen
   std::uint64_t copied_bytes_{0};
 };
 

@@ -67,6 +67,10 @@ class kept_copies {
   [[nodiscard]] bool any() const noexcept { return kept_bytes_ != 0; }
   /** @brief Of so much on the device the host has a copy. */
   [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_bytes_; }
+  /** @brief The host is about to get copies, or has them: see `are_made`. */
+  void are_made(bool now) noexcept { made_ += now ? 1 : -1; }
+  /** @brief Whether the host gets copies now of what is on the device: it cannot leave yet. */
+  [[nodiscard]] bool any_are_made() const noexcept { return made_ > 0; }
   /** @brief See `early_copy_worth::pays`. */
   [[nodiscard]] bool early_ones_pay(std::uint64_t used_bytes) noexcept
   {
@@ -114,6 +118,7 @@ class kept_copies {
   std::atomic<bool> keeps_;
   std::atomic<std::size_t> kept_bytes_{0};  // changed under the lock
   std::size_t awaited_bytes_{0};            // of these, what there is no room for yet
+  int made_{0};                             // calls under way that make early copies
   early_copy_worth worth_;
 };
 
