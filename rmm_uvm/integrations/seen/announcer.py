@@ -103,7 +103,7 @@ class Announcer:
     def after(
         self, name: str, theirs: Callable[..., Any], made_of: Callable[[Any], list[Use]]
     ) -> Callable[..., Any]:
-        """Return a call that is `theirs`, and then tells what of its result is only read from now on.
+        """Return a call that is `theirs`, and then tells what is only read from now on.
 
         Parameters
         ----------

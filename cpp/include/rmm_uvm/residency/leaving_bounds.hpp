@@ -97,7 +97,8 @@ struct leaving_bounds {
     if (block.dead()) { found |= block.unfenced ? undroppable : droppable; }
     if (block.expected_use() == no_use) { found |= unneeded; }
     if (block.copied) { found |= copied; }
-    if (block.only_read) { found |= block.copied ? only_read : only_read | to_copy; }
+    if (block.only_read) { found |= only_read; }
+    if (block.only_read && !block.copied) { found |= to_copy; }
     return found;
   }
 };

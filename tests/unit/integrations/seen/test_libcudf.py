@@ -352,9 +352,9 @@ def test_reader_whose_result_is_another_is_let_be(monkeypatch: pytest.MonkeyPatc
     calls.attach_when_imported()
     try:
         assert plc.__dict__["io.csv"].read_csv("options") == "options"
+        broken = types.SimpleNamespace(tbl=Table([types.SimpleNamespace]))
+        broken.tbl.columns = None
         with pytest.warns(MonitorWarning, match="io.csv.read_csv"):
-            broken = types.SimpleNamespace(tbl=Table([types.SimpleNamespace]))
-            broken.tbl.columns = None
             assert plc.__dict__["io.csv"].read_csv(broken) is broken
         assert told.made == []
     finally:
