@@ -337,9 +337,11 @@ try {
   {
     ledger_view view{ledger_.blocks()};
     ledger_.count_if_failed(ordered);
-    // Nothing more is copied of it from here on: ending what was gives up the lock.
-    view.each(allocation, [](block_record& block, memory_range) { block.only_read = false; });
-    copies_.end_here(view, {&allocation, 1});  // before the addresses are handed out again
+    if (copies_.any()) {  // they end before the addresses are handed out again
+      // Nothing more is copied of it from here on: ending what was gives up the lock.
+      view.each(allocation, [](block_record& block, memory_range) { block.only_read = false; });
+      copies_.end_here(view, {&allocation, 1});
+    }
     uses_->forget(view, allocation, fence);
   }
   if (fence.fenced) { marks_.mark_frees(allocation.bytes, frees); }
