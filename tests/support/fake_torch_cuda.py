@@ -116,6 +116,8 @@ class FakeTorchCuda:
 
         patch.setattr("rmm_uvm.torch.routing._allocators", [])
         patch.setattr(torch.cuda, "is_available", lambda: True)
+        # A build for CUDA asks the GPU that it is told of, in each step of Adam.
+        patch.setattr(torch.accelerator, "current_accelerator", lambda **_: None)
         patch.setattr(torch.cuda, "init", lambda: None)
         patch.setattr(torch.cuda, "current_device", lambda: self.device)
         patch.setattr(torch.cuda, "current_stream", lambda: torch.cuda.ExternalStream)
