@@ -78,24 +78,24 @@ TEST(RepeatPredictor, GrowthIsToTheHighestLevelThatComesBeforeItFalls)
 {
   repeat_predictor predictor;
   static_cast<void>(predictor.observe(allocation(0, 4)));
-  EXPECT_EQ(predictor.growth(1).bytes, 0U);  // nothing is known yet
+  EXPECT_EQ(predictor.growth().bytes, 0U);  // nothing is known yet
   for (int turn = 0; turn < 3; ++turn) {
     rise_and_fall(predictor);
   }
   // The step ended at the lowest level: two allocations on it is at its highest.
-  EXPECT_EQ(predictor.growth(1).bytes, blocks(4));
-  EXPECT_EQ(predictor.growth(1).ahead, 3U);
+  EXPECT_EQ(predictor.growth().bytes, blocks(4));
+  EXPECT_EQ(predictor.growth().ahead, 3U);
   auto first       = allocation(40, 1);
   first.live_bytes = blocks(10);
   static_cast<void>(predictor.observe(first));
-  EXPECT_EQ(predictor.growth(1).bytes, blocks(4));
-  EXPECT_EQ(predictor.growth(1).ahead, 2U);
+  EXPECT_EQ(predictor.growth().bytes, blocks(4));
+  EXPECT_EQ(predictor.growth().ahead, 2U);
   for (std::size_t number = 1; number < 3; ++number) {
     auto event       = allocation(40 + number, number + 1);
     event.live_bytes = blocks(10 + 2 * number);
     static_cast<void>(predictor.observe(event));
   }
-  EXPECT_EQ(predictor.growth(1).bytes, 0U);  // from here on it falls
+  EXPECT_EQ(predictor.growth().bytes, 0U);  // from here on it falls
 }
 
 /** @brief Has what a predictor is shown written down instead. */

@@ -96,6 +96,8 @@ class use_predictor {
    * @param part until they fall below their level of now, divided by that; > 0
    */
   [[nodiscard]] virtual expected_growth growth(std::size_t /*part*/) const { return {}; }
+  /** @brief The same until they fall below their level of now. */
+  [[nodiscard]] expected_growth growth() const { return growth(1); }
 
   /** @brief How good it was lately. */
   [[nodiscard]] virtual prediction_score score() const noexcept = 0;
