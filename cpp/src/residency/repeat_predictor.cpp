@@ -303,18 +303,17 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
   return found;
 }
 
-expected_growth repeat_predictor::growth(std::size_t part) const
+expected_growth repeat_predictor::growth() const
 {
   expected_growth highest;
   if (cursor_ == none) { return highest; }
   auto const now    = history_[cursor_].event.live_bytes;
-  auto const least  = now / part;
   auto const period = history_.size() - 1 - cursor_;
   for (std::size_t ahead = 1; ahead <= period; ++ahead) {
     auto const position = cursor_ + ahead;
     auto const& stretch = stretches_[position / stretch_events];
     bool const whole    = position % stretch_events == 0 && ahead + stretch_events <= period + 1;
-    if (whole && stretch.least_bytes >= least) {
+    if (whole && stretch.least_bytes >= now) {
       if (stretch.most_bytes > now + highest.bytes) {
         highest = {stretch.most_bytes - now, static_cast<use_tick>(ahead)};
       }
@@ -322,7 +321,7 @@ expected_growth repeat_predictor::growth(std::size_t part) const
       continue;
     }
     auto const then = history_[position].event.live_bytes;
-    if (then < least) { break; }  // from there on, what is freed makes the room
+    if (then < now) { break; }  // from there on, what is freed makes the room
     if (then > now + highest.bytes) { highest = {then - now, static_cast<use_tick>(ahead)}; }
   }
   // Of a stretch that was passed over, the first use at which so much was live.

@@ -25,7 +25,6 @@ class EarlyCopies : public tests::CopiesOfTheHost {
   static constexpr int learning_rounds       = 8;
 
   [[nodiscard]] memory_range table() const { return at(0, table_blocks); }
-  [[nodiscard]] memory_range between() const { return at(60, 2); }
   [[nodiscard]] memory_range other() const { return at(50); }
   [[nodiscard]] memory_range result() const { return at(table_blocks, result_blocks); }
   void make_table(std::size_t value)
@@ -100,36 +99,6 @@ TEST_F(EarlyCopies, WhatIsGoingToLeaveIsCopiedBeforeAndNothingIsWhenItLeaves)
   EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
   EXPECT_EQ(manager->statistics().failed_calls, 0U);
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
-}
-
-TEST_F(EarlyCopies, AreMadeBesideMemoryThatComesAndGoes)
-{
-  for (bool const too_early : {false, true}) {
-    manage(eviction_policy::repeat);
-    manager->on_allocate(other(), nullptr);
-    manager->pin(other());
-    for (int round = 0; round <= learning_rounds; ++round) {
-      auto const before = copied_early();
-      make_table(1);
-      manager->on_allocate(between(), nullptr);  // which is there now, and before the result is not
-      read_table(1);
-      if (round == learning_rounds && !too_early) {
-        manager->run_pending();
-        EXPECT_EQ(copied_early() - before, blocks(too_many));
-      }
-      manager->on_free(between(), nullptr);
-      make_result(1);
-      if (round == learning_rounds && too_early) {  // most of what lives goes first
-        announce(other(), false);
-        manager->run_pending();
-        EXPECT_EQ(copied_early(), before);
-      }
-      end_round(1);
-    }
-    manager.reset();
-    ledger.remove_slab(slab.address);
-    ledger.add_slab(slab);
-  }
 }
 
 TEST_F(EarlyCopies, NothingIsCopiedThatMayBeWritten)

@@ -616,14 +616,12 @@ TEST(CorrelationPredictor, ProgramWithoutRepetitionIsNotForeseen)
 }
 
 /** @brief The highest level ahead, by a look at each use of a round that is known. */
-[[nodiscard]] expected_growth growth_in(std::vector<std::size_t> const& levels,
-                                        std::size_t now,
-                                        std::size_t part)
+[[nodiscard]] expected_growth growth_in(std::vector<std::size_t> const& levels, std::size_t now)
 {
   expected_growth highest;
   for (std::size_t ahead = 1; ahead <= levels.size(); ++ahead) {
     auto const then = levels[(now + ahead) % levels.size()];
-    if (then < levels[now] / part) { break; }
+    if (then < levels[now]) { break; }
     if (then > levels[now] + highest.bytes) {
       highest = {then - levels[now], static_cast<use_tick>(ahead)};
     }
@@ -647,12 +645,10 @@ TEST(RepeatPredictor, GrowthIsTheHighestLevelOfTheLongestRounds)
         event.live_bytes = levels[now];
         static_cast<void>(predictor.observe(event));
         if (round < 4) { continue; }
-        for (std::size_t const part : {1U, 2U}) {
-          auto const found    = predictor.growth(part);
-          auto const expected = growth_in(levels, now, part);
-          ASSERT_EQ(found.bytes, expected.bytes) << length << " at " << now << ", " << part;
-          ASSERT_EQ(found.ahead, expected.ahead) << length << " at " << now << ", " << part;
-        }
+        auto const found    = predictor.growth();
+        auto const expected = growth_in(levels, now);
+        ASSERT_EQ(found.bytes, expected.bytes) << length << " at " << now;
+        ASSERT_EQ(found.ahead, expected.ahead) << length << " at " << now;
       }
     }
   }

@@ -31,8 +31,7 @@ class repeat_predictor final : public use_predictor {
   [[nodiscard]] use_tick freed_after() const noexcept override { return freed_after_; }
   void forget(std::uintptr_t owner) override;
   [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const override;
-  using use_predictor::growth;
-  [[nodiscard]] expected_growth growth(std::size_t part) const override;
+  [[nodiscard]] expected_growth growth() const override;
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
  private:

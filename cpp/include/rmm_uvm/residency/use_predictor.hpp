@@ -36,7 +36,7 @@ struct expected_use {
 
 /** @brief How much more is going to be live at once. */
 struct expected_growth {
-  std::size_t bytes{0};  ///< at the highest level before it falls, see `growth`; 0: not known
+  std::size_t bytes{0};  ///< at the highest level before it falls below that of now; 0: not known
   use_tick ahead{0};     ///< so many uses from now
 };
 
@@ -91,13 +91,8 @@ class use_predictor {
    */
   [[nodiscard]] virtual std::vector<expected_use> upcoming(std::size_t bytes) const = 0;
 
-  /**
-   * @brief What the live bytes are going to rise by; by default nothing is known.
-   * @param part until they fall below their level of now, divided by that; > 0
-   */
-  [[nodiscard]] virtual expected_growth growth(std::size_t /*part*/) const { return {}; }
-  /** @brief The same until they fall below their level of now. */
-  [[nodiscard]] expected_growth growth() const { return growth(1); }
+  /** @brief What the live bytes are going to rise by; by default nothing is known. */
+  [[nodiscard]] virtual expected_growth growth() const { return {}; }
 
   /** @brief How good it was lately. */
   [[nodiscard]] virtual prediction_score score() const noexcept = 0;

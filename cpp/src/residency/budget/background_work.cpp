@@ -17,8 +17,6 @@ constexpr std::size_t early_pieces = 4;  // that leave together where no request
 /** So many pieces come ahead together, by two threads, if they are a small part of it. */
 constexpr std::size_t pieces_ahead    = 4;
 constexpr std::size_t part_that_comes = 8;
-/** A copy may be made before memory comes and goes once more, unless half of what lives goes. */
-constexpr std::size_t part_that_stays = 2;
 /**
  * Of what is looked ahead, used or allocated between two looks for what to fetch. A look goes
  * through the uses of the repetition under the lock that allocations need.
@@ -57,8 +55,7 @@ work_outcome background_work::work_once()
   ledger_view view{with_.ledger.blocks()};
   if (with_.ledger.ended()) { return work_outcome::nothing; }
   if (with_.early.pay()) {
-    auto const copied =
-      with_.early.copy(view, leaving_bytes(view, with_.uses.growth(part_that_stays)));
+    auto const copied = with_.early.copy(view, leaving_bytes(view, with_.uses.growth()));
     if (copied != work_outcome::nothing) { return copied; }
   }
   if (!with_.settings.copy_beside) { return rest; }

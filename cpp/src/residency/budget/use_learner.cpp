@@ -259,9 +259,9 @@ void use_learner::turn_back_clock(ledger_view& view) noexcept
   announced_.turn_back(shift);
 }
 
-expected_growth use_learner::growth(std::size_t part) const
+expected_growth use_learner::growth() const
 {
-  return predictor_ != nullptr && foresees() ? predictor_->growth(part) : expected_growth{};
+  return predictor_ != nullptr && foresees() ? predictor_->growth() : expected_growth{};
 }
 
 void use_learner::tell(residency_statistics& told) const noexcept

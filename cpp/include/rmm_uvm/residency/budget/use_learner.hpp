@@ -90,7 +90,7 @@ class use_learner {
   /** @brief Bytes of all that was learnt: how far the program has gone. */
   [[nodiscard]] std::uint64_t learnt_bytes() const noexcept { return learnt_bytes_; }
   /** @brief What live bytes are going to rise by; nothing where nothing is foreseen. */
-  [[nodiscard]] expected_growth growth(std::size_t part = 1) const;
+  [[nodiscard]] expected_growth growth() const;
   /** @brief Uses that are expected next, as far as `bytes`. @pre `foresees` */
   [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const
   {
