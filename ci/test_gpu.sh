@@ -118,6 +118,8 @@ run_residency() {
   benchmark past_the_edge/run.py --factor 3 --program pds-h-eager --budget 2233891004 --rounds 4 \
     --sides default,polars-streaming \
     --json "$results/past_the_edge_pds_h_eager_three_budgets.json" || failed=1
+  benchmark past_the_edge/run.py --factor 2 --program mortgage --rounds 6 \
+    --sides resident,default --json "$results/past_the_edge_mortgage_two_budgets.json" || failed=1
   local call words
   for call in "merge-and-sort --sides resident,default,fault-driven --factor 2.3 --rounds 6" \
     "mortgage --sides resident,default,fault-driven --rounds 6" \

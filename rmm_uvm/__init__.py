@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rmm_uvm.pool.hints import advise, evict, pin, prefetch, touch
     from rmm_uvm.pool.install import current_installation, reinitialize, restore
     from rmm_uvm.pool.installed import residency_statistics
+    from rmm_uvm.pool.trimming import trim, trim_when_idle
     from rmm_uvm.simulator.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
     from rmm_uvm.watch.stages import stage
@@ -54,6 +55,8 @@ __all__ = [
     "stage",
     "topology",
     "touch",
+    "trim",
+    "trim_when_idle",
 ]
 
 _MODULE_OF = {
@@ -75,6 +78,8 @@ _MODULE_OF = {
     "stage": "watch.stages",
     "topology": "doctor.links",
     "touch": "pool.hints",
+    "trim": "pool.trimming",
+    "trim_when_idle": "pool.trimming",
 }
 _MODULES = ("harvest", "ipc", "mr")
 _EXTRAS = ("dask", "torch")  # likewise, where what they need is installed

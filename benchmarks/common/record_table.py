@@ -156,6 +156,10 @@ BENCHMARKS = (
         *("--sides", "default,polars-streaming"),
     ),
     _gpu(
+        *("past_the_edge_mortgage_two_budgets", "past_the_edge/run", "--factor", "2"),
+        *("--program", "mortgage", "--rounds", "6", "--sides", "resident,default"),
+    ),
+    _gpu(
         *("past_the_edge_cudf_alternatives", "past_the_edge/run", "--rounds", "4"),
         *("--sides", "resident,cudf-spilling,dask-spilling,polars-streaming,pinned-behind"),
     ),

@@ -6,6 +6,7 @@ from libc.stdint cimport uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.optional cimport optional
+from libcpp.string cimport string
 
 from rmm.librmm.cuda_stream_ref cimport stream_ref
 from rmm.librmm.memory_resource cimport (
@@ -40,6 +41,12 @@ cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr
         void* allocate(stream_ref, size_t, size_t) except +
         bool try_deallocate(stream_ref, void*, size_t) noexcept
 
+cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr::detail" nogil:
+    cdef struct trim_outcome:
+        size_t given_back_bytes
+        size_t discarded_bytes
+        string reason
+
 cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass uvm_resource_adaptor:
         uvm_resource_adaptor(
@@ -49,6 +56,7 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         void reset_peak() noexcept
         uint64_t refused_frees() noexcept
         optional[memory_range] allocation_at(uintptr_t) except +
+        trim_outcome trim(size_t) except +
         shared_ptr[memory_level_source] levels() noexcept
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
@@ -79,6 +87,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     cdef readonly UvmDriver driver
     cdef readonly ManagedResidency residency
     cdef readonly ManagedAccount account
+    cdef readonly size_t pool_maximum_bytes
 
 
 cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):

@@ -28,6 +28,7 @@ from rmm_uvm._lib.mr cimport (
     make_device_async_resource_ref,
     managed_memory_resource,
     simulated_cuda_memory_resource,
+    trim_outcome,
     uvm_resource_adaptor,
 )
 from rmm_uvm._lib.residency cimport ManagedResidency, as_mode, prefetch_mode
@@ -85,6 +86,9 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     populated_bytes : int, optional
         Most bytes of that pool's populated blocks, at least the maximum. By default a tenth more
         than the maximum.
+    pool_maximum_bytes : int, optional
+        The maximum that RMM's pool over it is made with, so that `UvmResourceAdaptor.trim` can have
+        it give slabs back. By default none is given back.
 
     Notes
     -----
@@ -111,6 +115,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         budget=None,
         maximum_bytes=None,
         populated_bytes=None,
+        pool_maximum_bytes=0,
     ):
         cdef prefetch_mode mode = as_mode(prefetch)
         if account is None:
@@ -124,6 +129,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
                 populated_bytes = maximum_bytes + maximum_bytes // 10
             dereference(self.residency.handle).room().set_maximum(maximum_bytes, populated_bytes)
         self.account = account
+        self.pool_maximum_bytes = pool_maximum_bytes
         self.resource.reset(
             new managed_memory_resource(self.residency.handle, self.account.handle, mode)
         )
@@ -337,6 +343,22 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def refused_frees(self):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
+
+    def trim(self):
+        """Give back what the pool holds and nobody uses; see `rmm_uvm.trim`.
+
+        RMM's pool may write to its log that it could not serve a request.
+
+        Returns
+        -------
+        tuple of int, int, str
+            Bytes of slabs that went back to the driver; bytes that were discarded in slabs that
+            stay; why not all that could go went, empty otherwise.
+        """
+        cdef trim_outcome outcome
+        with nogil:
+            outcome = dereference(self.resource).trim(self.managed_mr.pool_maximum_bytes)
+        return outcome.given_back_bytes, outcome.discarded_bytes, outcome.reason.decode()
 
     def allocation_at(self, uintptr_t address):
         """Find the live allocation that holds an address, which may be inside of it.

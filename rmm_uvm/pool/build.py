@@ -245,6 +245,7 @@ def _pool_of(
             budget=budget,
             maximum_bytes=sizes.maximum_bytes if counts_live else None,
             populated_bytes=sizes.populated_bytes,
+            pool_maximum_bytes=sizes.address_bytes,
         )
         return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.address_bytes)
 

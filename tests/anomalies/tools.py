@@ -173,6 +173,12 @@ def tables(_world: World, made: Any) -> Any:
     return table, ManagedEmbeddingBag(1000, 64, sparse=True, mr=made)
 
 
+def trims(_world: World, made: Filled) -> Any:
+    rmm_uvm.trim_when_idle(1e6)
+    rmm_uvm.trim_when_idle(None)
+    return rmm_uvm.trim(made.mr)
+
+
 def statistics(_world: World, made: Filled) -> Any:
     regions = memory_of((made.parts[0], PART_BYTES))  # where they are differs from pool to pool
     sizes = [region.nbytes for region in regions]
@@ -324,6 +330,13 @@ ASKING = [
         of_filled,
         end=emptied,
         shows=lambda _w, _made, told: told,
+    ),
+    Operation(
+        "trim",
+        filled(KINDS["budget"]),
+        trims,
+        lambda _w, made, told: failures(made.mr) + told.reason,
+        end=emptied,
     ),
     Operation("ManagedEmbedding", pool, tables, lambda _w, made, _tables: failures(made)),
     Operation("resources", nothing, resources, of_resources),

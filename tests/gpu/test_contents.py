@@ -151,6 +151,62 @@ def test_full_pool_refuses_only_at_its_maximum_and_keeps_contents(
     assert int(wrong[0]) == 0
 
 
+@pytest.mark.parametrize("budget", [None, "auto"])
+def test_trimmed_pool_keeps_contents_and_gives_all_memory_back(
+    gpu: CudaDriver, budget: str | None
+) -> None:
+    free_bytes = gpu.memory()[0]
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES // 4,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=budget,
+    )
+    generator = random.Random(7)
+    kinds = streams()
+    wrong = cupy.zeros(1, cupy.uint64)
+    cupy.cuda.Device().synchronize()
+    live: list[PatternBuffer] = []
+    given_back_bytes = 0
+    for step in range(500):
+        if live and (generator.random() < 0.5 or sum(b.nbytes for b in live) > POOL_BYTES // 2):
+            buffer = live.pop(generator.randrange(len(live)))
+            buffer.count_wrong(wrong)
+            buffer.free(mr)
+        else:
+            nbytes = random_size(generator) * 4
+            live.append(PatternBuffer.make(mr, nbytes, step, generator.choice(kinds)))
+        if step % 10 == 0:
+            trimmed = rmm_uvm.trim(mr)
+            assert trimmed.reason == ""
+            given_back_bytes += trimmed.given_back_bytes
+    for buffer in live:
+        buffer.count_wrong(wrong)
+        buffer.free(mr)
+    assert rmm_uvm.trim(mr).discarded_bytes == 0
+    assert (mr.managed_mr.slab_bytes, mr.managed_mr.refused_frees) == (0, 0)
+    assert int(wrong[0]) == 0
+    assert given_back_bytes > POOL_BYTES // 4
+    assert gpu.memory()[0] > free_bytes - (64 << 20)
+
+
+def test_nothing_is_trimmed_while_a_stream_captures(gpu: CudaDriver) -> None:
+    mr = rmm_uvm.managed_pool(driver=gpu, initial_pool_size=64 << 20, maximum_pool_size=POOL_BYTES)
+    values = cupy.arange(1000)
+    stream = cupy.cuda.Stream()
+    with stream:
+        cupy.add(values, 1, out=values)  # its kernel is loaded
+        stream.begin_capture()
+        cupy.add(values, 1, out=values)
+        assert rmm_uvm.trim(mr).reason == "a stream captures, or may"
+        graph = stream.end_capture()
+        graph.launch(stream)
+    stream.synchronize()
+    assert values[0] == 2
+    assert mr.managed_mr.slab_bytes == 64 << 20
+    assert rmm_uvm.trim(mr).given_back_bytes == 64 << 20
+
+
 def test_discarding_a_live_neighbour_would_be_seen(gpu: CudaDriver) -> None:
     mr = rmm_uvm.managed_pool(
         driver=gpu,

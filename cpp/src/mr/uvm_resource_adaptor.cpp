@@ -74,6 +74,15 @@ std::vector<memory_range> uvm_resource_adaptor_impl::free_pieces() const
   return residency_->room().free_pieces(std::move(live), granularity);
 }
 
+/** @brief In this order no piece of the pool is split for another that is asked for. */
+std::vector<memory_range> uvm_resource_adaptor_impl::free_pieces_largest_first() const
+{
+  auto pieces = free_pieces();
+  std::sort(
+    pieces.begin(), pieces.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  return pieces;
+}
+
 /** @brief Says what was asked, what there is, in which pieces, and what to do. */
 void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why) const
 {
@@ -145,16 +154,17 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   fork_call const call;
   void* ptr        = nullptr;
   auto const& room = residency_->room();
-  if (bytes > room.spare_bytes()) {
-    ptr = allocate_past_slabs(stream, bytes, alignment);
+  if (bytes > room.unasked_bytes()) {
+    ptr = allocate_asked(stream, bytes, alignment);
+    if (ptr == nullptr) { return ptr; }  // of no bytes
   } else {
     try {
       ptr = take(stream, bytes, alignment);
       if (ptr == nullptr) { return ptr; }  // of no bytes
       levels_->allocated(bytes);
     } catch (rmm::out_of_memory const&) {
-      if (bytes <= room.spare_bytes()) { throw; }
-      ptr = allocate_past_slabs(stream, bytes, alignment);  // other threads were faster
+      if (bytes <= room.unasked_bytes()) { throw; }
+      ptr = allocate_asked(stream, bytes, alignment);  // other threads were faster
     }
   }
   memory_range const allocation{reinterpret_cast<std::uintptr_t>(ptr), bytes};
@@ -162,6 +172,20 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
     observer->allocated(residency_->driver().info().device_id, allocation, stream.get());
   }
   static_cast<void>(residency_->on_allocate(allocation, stream.get(), mode_));
+  return ptr;
+}
+
+/** @brief Allocates where a slab is admitted only to who asks for it. */
+void* uvm_resource_adaptor_impl::allocate_asked(cuda::stream_ref stream,
+                                                std::size_t bytes,
+                                                std::size_t alignment)
+{
+  if (bytes > residency_->room().spare_bytes()) {
+    return allocate_past_slabs(stream, bytes, alignment);
+  }
+  pool_room::request const asked{rmm::align_up(bytes, granularity)};
+  auto* const ptr = take(stream, bytes, alignment);
+  if (ptr != nullptr) { levels_->allocated(bytes); }
   return ptr;
 }
 
@@ -226,7 +250,7 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
   [[nodiscard]] std::optional<memory_range> take(std::size_t bytes)
   {
     auto& piece = pieces_.emplace_back();  // first: later there may be no memory for it
-    pool_room::request const without_growth{0};
+    pool_room::request const without_growth{pool_room::request::no_slab};
     try {
       piece.address =
         reinterpret_cast<std::uintptr_t>(from_.upstream_.allocate(stream_, bytes, granularity));
@@ -237,6 +261,8 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
       return std::nullopt;
     }
   }
+
+  [[nodiscard]] std::vector<memory_range> const& pieces() const noexcept { return pieces_; }
 
  private:
   uvm_resource_adaptor_impl& from_;
@@ -266,11 +292,7 @@ try {
   borrowed_pieces borrowed{*this, cuda::stream_ref{static_cast<cudaStream_t>(handle)}};
   std::vector<memory_range> dead;
   auto enough = populated - room.maximum_bytes() + part;
-  // No piece of the pool is larger than the one that is asked for: none is split for another.
-  auto pieces = free_pieces();
-  std::sort(
-    pieces.begin(), pieces.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
-  for (auto const& piece : pieces) {
+  for (auto const& piece : free_pieces_largest_first()) {
     auto const taken = borrowed.take(piece.bytes);
     if (!taken) { continue; }
     for (auto const& blocks : room.dead_in(*taken)) {
@@ -285,6 +307,56 @@ try {
   discards_past_bytes_ = room.populated_bytes() + part;
 } catch (...) {
   return;  // no memory for the lists: what was not discarded stays as it is
+}
+
+trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
+{
+  fork_call const call;
+  auto& driver = residency_->driver();
+  auto& room   = residency_->room();
+  trim_outcome outcome;
+  std::lock_guard const lock{room.mutex()};
+  auto const is_done = [&outcome](status result) {
+    if (!result.ok()) {
+      outcome.reason =
+        std::string{result.call} + " answered " + std::string{to_string(result.code)};
+    }
+    return result.ok();
+  };
+  // The legacy stream answers for all that are not created to run beside it.
+  if (driver.capturing(nullptr) != capture_state::none) {
+    outcome.reason = "a stream captures, or may";
+    return outcome;
+  }
+  stream_handle handle = nullptr;
+  if (!is_done(driver.own_stream(own_stream_use::frees, handle))) { return outcome; }
+  borrowed_pieces borrowed{*this, cuda::stream_ref{static_cast<cudaStream_t>(handle)}};
+  if (pool_maximum_bytes > 0) {
+    auto const before = room.slab_bytes();
+    // For a request as large as its maximum RMM's pool gives back every slab that is free as a
+    // whole. Then it is refused a slab: the request is not served.
+    static_cast<void>(borrowed.take(pool_maximum_bytes));
+    auto const after         = room.slab_bytes();
+    outcome.given_back_bytes = before - std::min(before, after);
+    if (outcome.given_back_bytes > 0) { room.note_trimmed(pool_maximum_bytes); }
+  }
+  for (auto const& piece : free_pieces_largest_first()) {
+    static_cast<void>(borrowed.take(piece.bytes));
+  }
+  std::vector<memory_range> dead;
+  for (auto const& piece : borrowed.pieces()) {
+    for (auto const& blocks : room.dead_in(piece)) {
+      dead.push_back(blocks);
+    }
+  }
+  if (is_done(driver.synchronize(handle)) && residency_->drop_dead(dead)) {
+    if (room.spare_bytes() == 0) { room.empty(dead); }
+    for (auto const& blocks : dead) {
+      outcome.discarded_bytes += blocks.bytes;
+    }
+  }
+  discards_past_bytes_ = 0;
+  return outcome;
 }
 
 bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,

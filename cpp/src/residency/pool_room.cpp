@@ -24,8 +24,27 @@ template <typename Map>
 void pool_room::count_slabs(std::size_t bytes) noexcept
 {
   slab_bytes_ = bytes;
-  if (maximum_bytes_ == unlimited) { return; }
-  spare_bytes_.store(maximum_bytes_ - std::min(bytes, maximum_bytes_));
+  auto const spare =
+    maximum_bytes_ == unlimited ? unlimited : maximum_bytes_ - std::min(bytes, maximum_bytes_);
+  spare_bytes_.store(spare);
+  unasked_bytes_.store(part_bytes_ > 0 ? 0 : spare);
+}
+
+bool pool_room::admits_slab(std::size_t bytes) const
+{
+  auto const asked = request::asked();
+  if (asked == request::beside) { return true; }
+  if (asked == request::no_slab) { return false; }
+  if (bytes > spare_bytes()) { return asked > 0 && bytes <= std::max(maximum_bytes_ / 16, asked); }
+  std::lock_guard const lock{slabs_mutex_};
+  return part_bytes_ == 0 || bytes <= std::max({slab_bytes_, part_bytes_, asked});
+}
+
+void pool_room::note_trimmed(std::size_t pool_maximum_bytes)
+{
+  std::lock_guard const lock{slabs_mutex_};
+  part_bytes_ = std::max(std::min(pool_maximum_bytes, maximum_bytes_) / 64, std::size_t{1});
+  count_slabs(slab_bytes_);
 }
 
 bool pool_room::add_slab(memory_range slab)
@@ -59,6 +78,10 @@ void pool_room::remove_slab(std::uintptr_t address) noexcept
   }
   count_slabs(slab_bytes_ - found->second);
   slabs_.erase(found);
+  if (slab_bytes_ <= maximum_bytes_) {  // from here on nobody says what is populated
+    empty_.clear();
+    empty_bytes_ = 0;
+  }
 }
 
 std::size_t pool_room::slab_bytes() const

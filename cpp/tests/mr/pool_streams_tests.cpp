@@ -39,13 +39,16 @@ using tests::blocks;
  * @brief A pool with a list of free pieces for each stream, as RMM's.
  *
  * A stream that is handed a piece of another one's list waits for that one first. Where no list has
- * a piece that is large enough, all are joined before the pool grows.
+ * a piece that is large enough, all are joined before the pool grows. Where it may not grow by so
+ * much, it gives back slabs that are free as a whole.
  */
 class pool_by_streams {
  public:
+  static constexpr std::size_t most_bytes = blocks(4'096);  // of slabs
+
   /** @param waits false: what must not be, a pool that does not wait for other streams */
   pool_by_streams(managed_memory_resource upstream, std::shared_ptr<uvm_driver> driver, bool waits)
-    : state_{std::make_shared<state>(state{std::move(upstream), std::move(driver), waits, {}})}
+    : state_{std::make_shared<state>(state{std::move(upstream), std::move(driver), waits, {}, {}})}
   {
   }
 
@@ -69,7 +72,11 @@ class pool_by_streams {
       pieces.clear();
     }
     if (auto const found = taken_from(own, size)) { return pointer(found); }
-    return state_->upstream.allocate(stream, size, alignment);
+    if (size > most_bytes - taken_bytes()) { give_back(stream, own); }
+    if (size > most_bytes - taken_bytes()) { throw rmm::out_of_memory{"pool is full"}; }
+    auto* const slab = state_->upstream.allocate(stream, size, alignment);
+    state_->slabs.emplace(reinterpret_cast<std::uintptr_t>(slab), size);
+    return slab;
   }
   void deallocate(cuda::stream_ref stream,
                   void* ptr,
@@ -96,7 +103,27 @@ class pool_by_streams {
     std::shared_ptr<uvm_driver> driver;
     bool waits;
     std::map<stream_handle, piece_map> free;
+    piece_map slabs;
   };
+
+  [[nodiscard]] std::size_t taken_bytes() const
+  {
+    std::size_t bytes = 0;
+    for (auto const& slab : state_->slabs) {
+      bytes += slab.second;
+    }
+    return bytes;
+  }
+  void give_back(cuda::stream_ref stream, piece_map& own) const
+  {
+    std::erase_if(state_->slabs, [&](auto const& slab) {
+      auto const piece = own.find(slab.first);
+      if (piece == own.end() || piece->second != slab.second) { return false; }
+      own.erase(piece);
+      state_->upstream.deallocate(stream, pointer(slab.first), slab.second, 256);
+      return true;
+    });
+  }
 
   [[nodiscard]] static std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   [[nodiscard]] static void* pointer(std::uintptr_t address)
@@ -115,15 +142,15 @@ class pool_by_streams {
     if (bytes > size) { pieces.emplace(address + size, bytes - size); }
     return address;
   }
-  static void insert(piece_map& pieces, memory_range piece)
+  void insert(piece_map& pieces, memory_range piece) const
   {
     auto const next = pieces.find(piece.end());
-    if (next != pieces.end()) {
+    if (next != pieces.end() && !state_->slabs.contains(piece.end())) {
       piece.bytes += next->second;
       pieces.erase(next);
     }
     auto const after = pieces.lower_bound(piece.address);
-    if (after != pieces.begin()) {
+    if (after != pieces.begin() && !state_->slabs.contains(piece.address)) {
       auto const before = std::prev(after);
       if (before->first + before->second == piece.address) {
         before->second += piece.bytes;
@@ -160,6 +187,8 @@ class full_pool {
   {
     adaptor.deallocate(stream, reinterpret_cast<void*>(range.address), range.bytes, 256);
   }
+
+  [[nodiscard]] detail::trim_outcome trim() { return adaptor.trim(pool_by_streams::most_bytes); }
 
   std::shared_ptr<managed_residency> residency;
   managed_memory_resource managed;
@@ -232,6 +261,82 @@ TEST_F(LatePool, WithoutThePoolsWaitTheKernelFindsDiscardedMemory)
   EXPECT_FALSE(late_kernel_reads_what_was_written(pool));
 }
 
+TEST_F(LatePool, SlabIsGivenBackAfterItsLastUseInAnotherStream)
+{
+  full_pool pool{driver};
+  auto const uses = stream_number(1);
+  auto const kept = pool.take(uses, blocks(3));
+  auto const slab = pool.take(uses, blocks(4));
+  write(kept, 8);
+  write(slab, 7);
+  bool found = false;
+  driver->keep_busy(uses.get());
+  driver->launch(uses.get(), [&] { found = holds(slab, 7); });
+  pool.free(uses, slab);
+  EXPECT_EQ(pool.trim().given_back_bytes, blocks(4));
+  EXPECT_EQ(pool.managed.slab_bytes(), blocks(3));
+  EXPECT_TRUE(found);
+  EXPECT_TRUE(holds(kept, 8));
+  pool.free(uses, kept);
+}
+
+TEST_F(LatePool, WhatIsDeadBesideLiveMemoryIsDiscardedAfterItsLastUse)
+{
+  for (bool const waits : {true, false}) {
+    full_pool pool{driver, waits};
+    auto const uses = stream_number(1);
+    pool.free(uses, pool.take(uses, blocks(6)));
+    auto const dead = pool.take(uses, blocks(4));
+    auto const kept = pool.take(uses, blocks(2));
+    write(dead, 7);
+    write(kept, 8);
+    bool found = false;
+    driver->keep_busy(uses.get());
+    driver->launch(uses.get(), [&] { found = holds(dead, 7); });
+    pool.free(uses, dead);
+    auto const outcome = pool.trim();
+    EXPECT_EQ(outcome.given_back_bytes, 0U);
+    EXPECT_EQ(outcome.discarded_bytes, blocks(4));
+    driver->catch_up();
+    EXPECT_EQ(found, waits);  // of a pool that does not wait: what must not be
+    EXPECT_EQ(pool.managed.slab_bytes(), blocks(6));
+    EXPECT_TRUE(holds(kept, 8));
+    auto const again = pool.take(uses, blocks(4));  // of what was discarded
+    EXPECT_EQ(pool.managed.slab_bytes(), blocks(6));
+    pool.free(uses, again);
+    pool.free(uses, kept);
+  }
+}
+
+TEST_F(LatePool, WithoutTheMaximumOfItsPoolNoSlabIsGivenBack)
+{
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  pool.free(stream, pool.take(stream, blocks(6)));
+  auto const outcome = pool.adaptor.trim(0);
+  EXPECT_EQ(outcome.given_back_bytes, 0U);
+  EXPECT_EQ(outcome.discarded_bytes, blocks(6));
+  EXPECT_EQ(pool.managed.slab_bytes(), blocks(6));
+}
+
+TEST_F(LatePool, SlabsPastTheMaximumAreGivenBackToo)
+{
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  auto const first  = pool.take(stream, blocks(6));
+  auto const kept   = pool.take(stream, blocks(1));
+  pool.free(stream, first);
+  auto const past = pool.take(stream, blocks(7));
+  EXPECT_EQ(pool.managed.slab_bytes(), blocks(14));
+  EXPECT_EQ(pool.trim().given_back_bytes, blocks(6));
+  EXPECT_EQ(pool.residency->room().populated_bytes(), blocks(8));
+  EXPECT_THROW(static_cast<void>(pool.take(stream, blocks(1))), rmm::out_of_memory);
+  pool.free(stream, past);
+  EXPECT_EQ(pool.trim().given_back_bytes, blocks(7));
+  pool.free(stream, pool.take(stream, blocks(7)));
+  pool.free(stream, kept);
+}
+
 /** @brief Kernels on eight streams write what they are handed, and read it before it is freed. */
 class eight_streams {
  public:
@@ -241,10 +346,11 @@ class eight_streams {
   }
 
   /** @return how many allocations did not hold what was written */
-  [[nodiscard]] int run(unsigned seed)
+  [[nodiscard]] int run(unsigned seed, bool trims = false)
   {
     std::mt19937 random{seed};
     for (int turn = 0; turn < 600; ++turn) {
+      if (trims && turn % 8 == 0) { given_back_bytes_ += pool_.trim().given_back_bytes; }
       auto const stream = stream_number(random() % 8);
       if (random() % 4 == 0) { driver_.keep_busy(stream.get()); }
       auto const bytes = 1 + random() % (blocks(2) + 700'000);
@@ -261,6 +367,7 @@ class eight_streams {
     return lost_;
   }
   [[nodiscard]] int refused() const { return refused_; }
+  [[nodiscard]] std::size_t given_back_bytes() const { return given_back_bytes_; }
 
  private:
   struct allocation {
@@ -297,6 +404,7 @@ class eight_streams {
   int values_{0};
   int lost_{0};
   int refused_{0};
+  std::size_t given_back_bytes_{0};
 };
 
 TEST_F(LatePool, OfEightStreamsNoByteIsLost)
@@ -306,6 +414,14 @@ TEST_F(LatePool, OfEightStreamsNoByteIsLost)
   EXPECT_EQ(program.run(1), 0);
   EXPECT_GT(pool.managed.slab_bytes(), blocks(8));
   EXPECT_GT(device->commands().discarded_bytes, blocks(8));
+}
+
+TEST_F(LatePool, OfEightStreamsNoByteIsLostWhereSlabsAreGivenBack)
+{
+  full_pool pool{driver};
+  eight_streams program{pool, *device, *driver};
+  EXPECT_EQ(program.run(1, true), 0);
+  EXPECT_GT(program.given_back_bytes(), blocks(64));
 }
 
 TEST_F(LatePool, OfEightStreamsBytesAreLostWithoutThePoolsWaits)
@@ -418,6 +534,22 @@ TEST_P(QuietPool, NothingIsMadeNorWaitedForPastTheMaximum)
   EXPECT_EQ(pool.take(stream, blocks(6)).bytes, blocks(6));
   EXPECT_EQ(driver->take_calls("discard").size(), 1U);
   pool.free(stream, kept);
+}
+
+TEST_P(QuietPool, NothingIsGivenBackNorDiscarded)
+{
+  auto const driver = std::make_shared<tests::recording_driver>();
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  pool.free(stream, pool.take(stream, blocks(4)));
+  driver->capture = GetParam();
+  static_cast<void>(driver->take_calls());
+  EXPECT_EQ(pool.trim().reason, "a stream captures, or may");
+  for (auto const& call : driver->take_calls()) {
+    EXPECT_EQ(call.name, "capturing");
+  }
+  driver->capture = capture_state::none;
+  EXPECT_EQ(pool.trim().given_back_bytes, blocks(4));
 }
 
 INSTANTIATE_TEST_SUITE_P(Where,

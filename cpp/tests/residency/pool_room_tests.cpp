@@ -74,6 +74,48 @@ TEST(PoolRoomOfAPool, SlabsPastTheMaximumAreAsLargeAsIsAsked)
   EXPECT_TRUE(room.admits_slab(blocks(32)));
 }
 
+TEST(PoolRoomOfAPool, NoSlabIsAdmittedWhereNoneIsWanted)
+{
+  pool_room const room;
+  pool_room::request const none{pool_room::request::no_slab};
+  EXPECT_FALSE(room.admits_slab(256));
+}
+
+TEST(PoolRoomOfAPool, OnceTrimmedItsSlabsAreNotLargerThanNeeded)
+{
+  for (bool const limited : {true, false}) {
+    pool_room room;
+    if (limited) { room.set_maximum(blocks(128), blocks(128)); }
+    static_cast<void>(room.add_slab({base, blocks(64)}));
+    EXPECT_EQ(room.unasked_bytes(), room.spare_bytes());
+    room.remove_slab(base);
+    room.note_trimmed(limited ? blocks(512) : blocks(128));
+    EXPECT_EQ(room.spare_bytes(), limited ? blocks(128) : pool_room::unlimited);
+    EXPECT_EQ(room.unasked_bytes(), 0U);
+    EXPECT_TRUE(room.admits_slab(blocks(2)));  // a 64th of the maximum
+    EXPECT_FALSE(room.admits_slab(blocks(3)));
+    {
+      pool_room::request const asked{blocks(20)};
+      EXPECT_TRUE(room.admits_slab(blocks(20)));
+      EXPECT_FALSE(room.admits_slab(blocks(21)));
+    }
+    static_cast<void>(room.add_slab({base, blocks(20)}));
+    EXPECT_TRUE(room.admits_slab(blocks(20)));  // as much as there is
+    EXPECT_FALSE(room.admits_slab(blocks(21)));
+    EXPECT_EQ(room.unasked_bytes(), 0U);
+  }
+}
+
+TEST_F(PoolRoom, OnceTheSlabsFitAgainAllTheirBlocksCountAsPopulated)
+{
+  EXPECT_EQ(room.populated_bytes(), blocks(32));  // the slab past the maximum is empty
+  room.remove_slab(base - blocks(64));
+  EXPECT_EQ(room.populated_bytes(), 0U);  // 40 blocks are still more than 32
+  static_cast<void>(room.add_slab({base + blocks(64), blocks(4)}));
+  room.remove_slab(slab.address);
+  EXPECT_EQ(room.populated_bytes(), blocks(4));
+}
+
 TEST(PoolRoomOfAPool, SlabsOfOthersAreNotThePools)
 {
   pool_room room;

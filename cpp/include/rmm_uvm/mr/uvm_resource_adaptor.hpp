@@ -55,6 +55,17 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
     fork_call const call;
     return get().allocation_at(address);
   }
+  /**
+   * @brief Has RMM's pool give unused slabs back, and discards what is dead in others.
+   *
+   * Waits for the work that used them last. While a stream captures, and in a forked child, nothing
+   * is done.
+   * @param pool_maximum_bytes as RMM's pool was told; 0: it gives none back
+   */
+  [[nodiscard]] detail::trim_outcome trim(std::size_t pool_maximum_bytes)
+  {
+    return get().trim(pool_maximum_bytes);
+  }
   /** @brief Its levels, for watchers; keeps none of its memory alive. */
   [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept
   {

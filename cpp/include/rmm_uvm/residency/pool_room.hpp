@@ -36,9 +36,13 @@ class pool_room {
   /** @brief What a thread's requests may have the pool take, as its upstream cannot see it. */
   class request {
    public:
-    static constexpr std::size_t beside = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t beside  = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t no_slab = beside - 1;
 
-    /** @param bytes of a slab past the maximum; or `beside`: slabs are none of the pool's */
+    /**
+     * @param bytes of a slab that is needed; or `beside`: slabs are none of the pool's; or
+     *        `no_slab`: what is not there is refused
+     */
     explicit request(std::size_t bytes) noexcept : outer_{asked()} { asked() = bytes; }
     request(request const&)            = delete;
     request& operator=(request const&) = delete;
@@ -66,6 +70,7 @@ class pool_room {
     maximum_bytes_        = live_bytes;
     most_populated_bytes_ = populated_bytes;
     spare_bytes_.store(live_bytes);
+    unasked_bytes_.store(live_bytes);
   }
   /** @brief Most live bytes, or `unlimited`. */
   [[nodiscard]] std::size_t maximum_bytes() const noexcept { return maximum_bytes_; }
@@ -76,6 +81,11 @@ class pool_room {
   {
     return spare_bytes_.load(std::memory_order_relaxed);
   }
+  /** @brief The same, but 0 where a slab is admitted only if a `request` asks for it; no lock. */
+  [[nodiscard]] std::size_t unasked_bytes() const noexcept
+  {
+    return unasked_bytes_.load(std::memory_order_relaxed);
+  }
   /** @brief Held by a request for more than `spare_bytes`. */
   [[nodiscard]] ranked_mutex<lock_rank::scarce>& mutex() noexcept { return mutex_; }
 
@@ -83,14 +93,13 @@ class pool_room {
    * @brief Whether the pool may have a slab.
    *
    * Past the maximum only one of the size that is needed, or a sixteenth of the maximum: RMM's pool
-   * asks for half of what it has left, and for less when it is refused.
+   * asks for half of what it has left, and for less when it is refused. After `note_trimmed` one
+   * that doubles what there is, or a 64th of the pool's maximum, or what is needed: else a small
+   * request would take all of it again.
    */
-  [[nodiscard]] bool admits_slab(std::size_t bytes) const noexcept
-  {
-    auto const asked = request::asked();
-    if (bytes <= spare_bytes() || asked == request::beside) { return true; }
-    return asked > 0 && bytes <= std::max(maximum_bytes_ / 16, asked);
-  }
+  [[nodiscard]] bool admits_slab(std::size_t bytes) const;
+  /** @brief Slabs were given back, of a pool that takes so many bytes at most. */
+  void note_trimmed(std::size_t pool_maximum_bytes);
   /** @brief Takes note of a slab. @return false when the slabs pass the maximum with it */
   bool add_slab(memory_range slab);
   /** @brief Forgets a slab; nothing if it was not the pool's. */
@@ -126,12 +135,14 @@ class pool_room {
   std::size_t maximum_bytes_{unlimited};
   std::size_t most_populated_bytes_{unlimited};
   std::atomic<std::size_t> spare_bytes_{unlimited};
+  std::atomic<std::size_t> unasked_bytes_{unlimited};
   ranked_mutex<lock_rank::scarce> mutex_;
   mutable ranked_mutex<lock_rank::pool_slabs> slabs_mutex_;  // of all below
   run_map slabs_;
   run_map empty_;  // blocks without contents; each run lies in one slab
   std::size_t slab_bytes_{0};
   std::size_t empty_bytes_{0};
+  std::size_t part_bytes_{0};  // a slab that nobody needs is not larger, once some were given back
 };
 
 }  // namespace rmm_uvm

@@ -21,6 +21,13 @@
 
 namespace rmm_uvm::mr::detail {
 
+/** @brief What `uvm_resource_adaptor::trim` did. */
+struct trim_outcome {
+  std::size_t given_back_bytes{0};  ///< of slabs that went back to the driver
+  std::size_t discarded_bytes{0};   ///< of dead blocks in slabs that stay
+  std::string reason;               ///< why not all that could go went; empty otherwise
+};
+
 /** @brief State behind `uvm_resource_adaptor`. */
 // Fields stand in the order in which they are read.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
@@ -55,6 +62,8 @@ class uvm_resource_adaptor_impl {
                                     std::size_t bytes,
                                     std::size_t alignment) noexcept;
 
+  [[nodiscard]] trim_outcome trim(std::size_t pool_maximum_bytes);
+
   [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept { return levels_; }
   void observe(std::shared_ptr<memory_observer> observer);
   [[nodiscard]] observer_slot& observers() noexcept { return observer_; }
@@ -84,11 +93,15 @@ class uvm_resource_adaptor_impl {
                                void* ptr,
                                std::size_t bytes,
                                std::size_t alignment) noexcept;
+  [[gnu::cold, nodiscard]] void* allocate_asked(cuda::stream_ref stream,
+                                                std::size_t bytes,
+                                                std::size_t alignment);
   [[gnu::cold, nodiscard]] void* allocate_past_slabs(cuda::stream_ref stream,
                                                      std::size_t bytes,
                                                      std::size_t alignment);
   [[nodiscard]] std::vector<memory_range> free_pieces() const;
   [[noreturn]] void refuse(std::size_t bytes, std::string const& why) const;
+  [[nodiscard]] std::vector<memory_range> free_pieces_largest_first() const;
   [[gnu::cold]] void discard_dead() noexcept;
 
   upstream_type upstream_;
