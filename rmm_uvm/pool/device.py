@@ -25,7 +25,7 @@ def install_one(
     prefetch: PrefetchMode,
     budget: Budget | None,
     previous: rmm.mr.DeviceMemoryResource,
-    kept_bytes: int,
+    old_bytes: tuple[int, int],
     log_file_name: str | None,
     *,
     logging: bool,
@@ -44,8 +44,8 @@ def install_one(
         Most of the device that managed memory may take; None for no budget.
     previous : rmm.mr.DeviceMemoryResource
         What to put back one day.
-    kept_bytes : int
-        Bytes that are still alive in an earlier pool of ours.
+    old_bytes : tuple of int
+        What is still alive in an earlier pool of ours, and what that pool keeps for it.
     log_file_name : str or None
         Where RMM's logging adaptor writes.
     logging : bool
@@ -73,7 +73,8 @@ def install_one(
         installed_mr=outer,
         previous_mr=previous,
         counters=driver.counters_available(),
-        kept_bytes=kept_bytes,
+        old_live_bytes=old_bytes[0],
+        old_kept_bytes=old_bytes[1],
     )
 
 

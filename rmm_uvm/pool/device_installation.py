@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterator
 
 import rmm
 
@@ -14,7 +16,7 @@ from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.sizing import PoolSizes
 from rmm_uvm.residency.budget import Budget
 
-__all__ = ["DeviceInstallation"]
+__all__ = ["DeviceInstallation", "resources_down"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +39,8 @@ class DeviceInstallation:
         What RMM had before.
     counters : Availability
         Whether migrated bytes are counted.
-    kept_bytes : int
-        Bytes that still lived in the previous pool of ours.
+    old_live_bytes, old_kept_bytes : int
+        What still lived in the previous pool of ours, and what that pool keeps for it.
     """
 
     info: DeviceInfo
@@ -48,7 +50,8 @@ class DeviceInstallation:
     installed_mr: rmm.mr.DeviceMemoryResource
     previous_mr: rmm.mr.DeviceMemoryResource
     counters: Availability
-    kept_bytes: int = 0
+    old_live_bytes: int = 0
+    old_kept_bytes: int = 0
 
     @property
     def budget(self) -> Budget | None:
@@ -57,5 +60,26 @@ class DeviceInstallation:
 
     @property
     def current(self) -> bool:
-        """RMM still uses this pool for the device."""
-        return rmm.mr.get_per_device_resource(self.info.device_id) is self.installed_mr
+        """RMM still uses this pool for the device, itself or through adaptors over it."""
+        return any(each is self.managed_mr for each in resources_down(self._now))
+
+    @property
+    def adaptors(self) -> tuple[str, ...]:
+        """Names of adaptors that others put over this pool, outermost first; see `current`."""
+        if not self.current:
+            return ()
+        over = itertools.takewhile(
+            lambda each: each is not self.managed_mr, resources_down(self._now)
+        )
+        return tuple(type(each).__name__ for each in over if each is not self.installed_mr)
+
+    @property
+    def _now(self) -> rmm.mr.DeviceMemoryResource:
+        return rmm.mr.get_per_device_resource(self.info.device_id)
+
+
+def resources_down(mr: object) -> Iterator[object]:
+    """Yield a resource and what it allocates from, down to the last that can be asked."""
+    while mr is not None:
+        yield mr
+        mr = getattr(mr, "upstream_mr", None)

@@ -38,9 +38,15 @@ from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
 from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.device import install_one
 from rmm_uvm.pool.device_installation import DeviceInstallation
-from rmm_uvm.pool.install_warnings import leases_of, warn_about, warn_replaced
+from rmm_uvm.pool.install_warnings import (
+    leases_of,
+    warn_about,
+    warn_of_adaptors,
+    warn_replaced,
+)
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes
+from rmm_uvm.pool.slabs import trim_pools
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.off_switch import is_off
@@ -160,7 +166,7 @@ def reinitialize(
     Warns
     -----
     ReplacedResourceWarning
-        If a resource that somebody else had installed is replaced.
+        If a resource that somebody else had installed is replaced, or an adaptor over our pool.
     CapacityWarning
         If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
     NeighborWarning
@@ -240,7 +246,7 @@ def reinitialize(
                     prefetch,
                     budget,
                     previous[device_id],
-                    kept.get(device_id, 0),
+                    kept.get(device_id, (0, 0)),
                     log_file_name if logging else None,
                     logging=logging,
                 )
@@ -292,7 +298,7 @@ def restore() -> None:
     Warns
     -----
     ReplacedResourceWarning
-        If the pool had been replaced.
+        If the pool had been replaced, or others had put adaptors over it, which go with it.
     CapacityWarning
         If other processes hold memory of an IPC pool, which therefore stays for now.
     BudgetWarning
@@ -300,8 +306,14 @@ def restore() -> None:
 
     Notes
     -----
-    Not thread-safe. Memory that is alive keeps the pool alive, and is freed there.
+    Not thread-safe. Memory that is alive keeps the pool alive, and is freed there. An adaptor that
+    somebody put over the pool, such as RMM's statistics, is not RMM's resource any more.
     """
+    _restore(stacklevel=4)
+
+
+def _restore(stacklevel: int) -> None:
+    """Do as `restore`; warn so many frames up from who warns."""
     global _installed
     _stop_left()
     if _installed is None:
@@ -312,12 +324,15 @@ def restore() -> None:
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
     residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    adaptors = {device.info.device_id: device.adaptors for device in installation.devices}
     for device_id in _put_back(installation):  # last: warnings may be errors
-        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
+        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel)
+    for device_id, names in adaptors.items():
+        warn_of_adaptors(device_id, names, stacklevel=stacklevel)
     for text in leased:
-        warnings.warn(text, CapacityWarning, stacklevel=2)
+        warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
     for residency in residencies:  # what no monitor could say
-        warn_of_budget(residency, stacklevel=3)
+        warn_of_budget(residency, stacklevel=stacklevel)
     if refused is not None:
         raise refused
 
@@ -357,21 +372,26 @@ def _returning_bytes() -> int:
 
 def _retire(
     drivers: Sequence[UvmDriver],
-) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, int]]:
+) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, tuple[int, int]]]:
     """Take an earlier installation down, so that its memory is free for the new one.
 
     Returns
     -------
     tuple
-        By device: what to put back one day, and the bytes that are still alive in our old pool.
+        By device: what to put back one day; and, where something is still alive in our old pool,
+        its bytes and what the pool keeps for it.
     """
     global _installed
     previous: dict[int, rmm.mr.DeviceMemoryResource] = {}
-    kept: dict[int, int] = {}
+    kept: dict[int, tuple[int, int]] = {}
     if _installed is not None:
         for device in _installed.devices:
-            kept[device.info.device_id] = device.managed_mr.get_allocated_bytes()
-        restore()
+            pool = device.managed_mr
+            if live_bytes := pool.get_allocated_bytes():
+                trim_pools((pool,))
+                kept[device.info.device_id] = live_bytes, pool.managed_mr.slab_bytes
+            del pool
+        _restore(stacklevel=6)
         del device
     for each in drivers:
         device_id = each.info.device_id
@@ -380,7 +400,7 @@ def _retire(
             warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
     # Frames in an exception's traceback may be the last that hold the old pool.
     gc.collect()
-    return previous, {device_id: size for device_id, size in kept.items() if size}
+    return previous, kept
 
 
 def _wire_all(

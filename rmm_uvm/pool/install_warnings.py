@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import rmm
 
@@ -12,7 +13,7 @@ from rmm_uvm.errors import CapacityWarning, ReplacedResourceWarning
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["leases_of", "warn_about", "warn_replaced"]
+__all__ = ["leases_of", "warn_about", "warn_of_adaptors", "warn_replaced"]
 
 
 def warn_about(installation: Installation) -> None:
@@ -48,6 +49,27 @@ def warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 5) -> 
         ReplacedResourceWarning,
         stacklevel=stacklevel,
     )
+
+
+def warn_of_adaptors(device_id: int, names: Sequence[str], stacklevel: int) -> None:
+    """Warn that adaptors of others over our pool go with it, if there are any.
+
+    Parameters
+    ----------
+    device_id : int
+        Whose pool it is.
+    names : sequence of str
+        Of the adaptors.
+    stacklevel : int
+        As in `warnings.warn`, from here.
+    """
+    if names:
+        warnings.warn(
+            f"{', '.join(names)} over rmm_uvm's pool on device {device_id} goes with it: put it "
+            "over the resource that is there now, such as by rmm.statistics.enable_statistics()",
+            ReplacedResourceWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def leases_of(installation: Installation) -> list[str]:

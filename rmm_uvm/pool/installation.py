@@ -302,9 +302,12 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         _availability_row("counters", device.counters),
     ]
     rows += [(w.library, "on" if w.active else "off", w.reason) for w in wirings]
-    if device.kept_bytes:
-        kept = format_bytes(device.kept_bytes)
-        rows.append(("old pool", kept, "still alive there; freed when their frames go"))
+    if device.old_live_bytes:
+        live, kept = format_bytes(device.old_live_bytes), format_bytes(device.old_kept_bytes)
+        rows.append(("old pool", kept, f"kept by {live} still alive there, until their frames go"))
+    if device.adaptors:
+        names = ", ".join(device.adaptors)
+        rows.append(("adaptors", str(len(device.adaptors)), f"put over it by others: {names}"))
     if not device.current:
         now = type(rmm.mr.get_per_device_resource(device.info.device_id)).__name__
         rows.append(("installed", "no", f"replaced by {now}"))

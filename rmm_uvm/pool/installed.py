@@ -12,6 +12,7 @@ import rmm
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.budget_warnings import warn_of_budget
+from rmm_uvm.pool.device_installation import resources_down
 from rmm_uvm.pool.install import current_installation
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.off_switch import is_off
@@ -48,11 +49,9 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
                 "no managed pool is installed: call rmm_uvm.reinitialize first, or give mr="
             )
         return tuple(device.managed_mr for device in installed.devices)
-    inner: object = mr
-    while inner is not None:
-        if isinstance(inner, UvmResourceAdaptor):
-            return (inner,)
-        inner = getattr(inner, "upstream_mr", None)
+    for each in resources_down(mr):
+        if isinstance(each, UvmResourceAdaptor):
+            return (each,)
     if is_off():  # it is the resource that a call for a pool gave
         return ()
     raise ConfigurationError(

@@ -11,48 +11,18 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import rmm
 
 from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.installed import managed_pools
+from rmm_uvm.pool.slabs import Trimmed, trim_pools
 from rmm_uvm.support.messages import shown
-from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Trimmed", "trim", "trim_when_idle"]
 
 _LOOKS = 8  # in which nothing changed: then a pool is idle
-
-
-@dataclass(frozen=True)
-class Trimmed:
-    """What came of `trim`.
-
-    Attributes
-    ----------
-    given_back_bytes : int
-        Managed memory that went back to the driver: slabs of which nothing was in use.
-    discarded_bytes : int
-        What is free in slabs of which something is in use. It takes no device memory any more, and
-        is not copied. What of it was on the host keeps its host memory.
-    reason : str
-        Why not all that could go went; empty otherwise.
-    """
-
-    given_back_bytes: int
-    discarded_bytes: int
-    reason: str = ""
-
-    def __str__(self) -> str:
-        done = (
-            f"{format_bytes(self.given_back_bytes)} given back, and "
-            f"{format_bytes(self.discarded_bytes)} discarded beside what is in use"
-        )
-        return f"{done}: {self.reason}" if self.reason else done
 
 
 def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
@@ -98,11 +68,7 @@ def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
     32.00 MiB given back, and 6.00 MiB discarded beside what is in use
     """
     pools = managed_pools(mr)
-    with _without_rmms_log():
-        told = [pool.trim() for pool in pools]
-    given_back_bytes, discarded_bytes, reasons = zip(*told, strict=True) if told else ((), (), ())
-    reason = "; ".join(dict.fromkeys(filter(None, reasons))) if told else "RMM_UVM=off"
-    return Trimmed(sum(given_back_bytes), sum(discarded_bytes), reason)
+    return trim_pools(pools) if pools else Trimmed(0, 0, "RMM_UVM=off")
 
 
 def trim_when_idle(seconds: float | None = 60.0) -> None:
@@ -213,18 +179,5 @@ def _levels_of_installed() -> tuple[tuple[int, int, int, int], ...]:
     )
 
 
-@contextmanager
-def _without_rmms_log() -> Iterator[None]:
-    """RMM's pool gives slabs back for a request that it cannot serve, and logs that as an error."""
-    with _quiet:
-        level = rmm.get_logging_level()
-        rmm.set_logging_level(type(level).off)
-        try:
-            yield
-        finally:
-            rmm.set_logging_level(level)
-
-
-_quiet = threading.Lock()
 _changing = threading.Lock()
 _trimmer: _IdleTrimmer | None = None

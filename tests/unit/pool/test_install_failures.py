@@ -53,6 +53,93 @@ def test_replacing_a_users_resource_warns_once_and_restore_puts_it_back(users_mr
     assert rmm.mr.get_per_device_resource(0) is users_mr
 
 
+def over(kind: str, mr: rmm.mr.DeviceMemoryResource) -> rmm.mr.DeviceMemoryResource:
+    """Put an adaptor of RMM over a resource, as programs, cuDF and profilers do."""
+    made = {
+        "statistics": rmm.mr.StatisticsResourceAdaptor,
+        "tracking": rmm.mr.TrackingResourceAdaptor,
+        "failure": lambda inner: rmm.mr.FailureCallbackResourceAdaptor(inner, lambda _: False),
+        "limiting": lambda inner: rmm.mr.LimitingResourceAdaptor(inner, 32 * MIB),
+        "two": lambda inner: rmm.mr.TrackingResourceAdaptor(
+            rmm.mr.StatisticsResourceAdaptor(inner)
+        ),
+    }[kind](mr)
+    rmm.mr.set_per_device_resource(0, made)
+    return made
+
+
+ADAPTORS = ("statistics", "tracking", "failure", "limiting", "two")
+
+
+@pytest.mark.parametrize("kind", ADAPTORS)
+def test_adaptor_over_ours_is_no_replacement_and_goes_with_it(kind: str) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    handle = install()
+    below = handle.managed_mr.managed_mr
+    adaptor = over(kind, handle.managed_mr)
+    name = type(adaptor).__name__
+    assert handle.devices[0].current
+    assert handle.devices[0].adaptors[0] == name
+    assert f"put over it by others: {name}" in " ".join(repr(handle).split())
+    assert "replaced by" not in repr(handle)
+    buffer = rmm.DeviceBuffer(size=1000, mr=adaptor)
+    assert handle.managed_mr.get_allocated_bytes() == 1000
+    del buffer
+    with pytest.warns(ReplacedResourceWarning, match=f"{name}.* over rmm_uvm's pool") as seen:
+        rmm_uvm.restore()
+    assert (len(seen), seen[0].filename) == (1, __file__)
+    assert rmm.mr.get_per_device_resource(0) is before
+    del adaptor, handle
+    gc.collect()
+    assert below.slab_bytes == 0
+
+
+@pytest.mark.parametrize("kind", ADAPTORS)
+def test_cell_that_is_run_twice_leaves_no_dead_pool(kind: str) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    earlier = []
+    for turn in range(4):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            handle = install()
+        assert [each.category for each in seen] == [ReplacedResourceWarning] * (turn > 0)
+        assert all(each.filename == __file__ for each in seen)
+        earlier.append(handle.managed_mr.managed_mr)
+        over(kind, handle.managed_mr)
+        assert handle.devices[0].previous_mr is before
+    gc.collect()
+    assert [each.slab_bytes for each in earlier[:-1]] == [0, 0, 0]
+    with pytest.warns(ReplacedResourceWarning):
+        rmm_uvm.restore()
+
+
+def test_pool_whose_logging_adaptor_was_taken_away_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "rmm_uvm.pool.device._logging_adaptor",
+        lambda managed, _file: rmm.mr.TrackingResourceAdaptor(managed),  # logging needs a GPU
+    )
+    before = rmm.mr.get_per_device_resource(0)
+    handle = install(logging=True, log_file_name="x")
+    assert handle.devices[0].adaptors == ()  # it is our own
+    rmm.mr.set_per_device_resource(0, handle.managed_mr)  # as rmm.disable_logging does
+    assert handle.devices[0].current
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_what_an_old_pool_keeps_is_told_beside_what_lives_in_it() -> None:
+    handle = install()
+    small = rmm.DeviceBuffer(size=1 * MIB, mr=handle.managed_mr)
+    large = rmm.DeviceBuffer(size=40 * MIB, mr=handle.managed_mr)
+    del large
+    device = install().devices[0]
+    assert (device.old_live_bytes, device.old_kept_bytes) == (1 * MIB, 16 * MIB)
+    assert "kept by 1.00 MiB still alive there" in repr(current_installation())
+    del small
+
+
 def test_ours_replaced_by_set_per_device_resource_is_reported() -> None:
     handle = install()
     other = rmm.mr.CudaMemoryResource()
@@ -328,4 +415,4 @@ def test_garbage_in_the_first_pool_counts_as_gone(monkeypatch: pytest.MonkeyPatc
     cycle.append(cycle)
     del cycle
     second = install(initial_pool_size="32MiB")
-    assert second.devices[0].kept_bytes == 0
+    assert second.devices[0].old_live_bytes == 0

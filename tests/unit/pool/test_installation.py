@@ -46,8 +46,10 @@ def test_table_shows_wirings_with_reasons() -> None:
 
 def test_table_shows_bytes_left_in_an_old_pool() -> None:
     handle = installed()
-    handle.devices = (dataclasses.replace(handle.devices[0], kept_bytes=3 << 20),)
-    assert "old pool 3.00 MiB still alive there" in words(handle)
+    handle.devices = (
+        dataclasses.replace(handle.devices[0], old_live_bytes=3 << 20, old_kept_bytes=1 << 30),
+    )
+    assert "old pool 1.00 GiB kept by 3.00 MiB still alive there" in words(handle)
 
 
 def test_table_shows_why_counters_are_off() -> None:
