@@ -14,6 +14,7 @@ from libcpp.optional cimport optional
 from rmm.librmm.memory_resource cimport any_resource, device_accessible
 from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream cimport Stream
+from rmm.pylibrmm.utils cimport as_stream
 
 from rmm_uvm._lib.driver cimport (
     LevelSource,
@@ -154,7 +155,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
 
-    def allocate(self, nbytes, Stream stream not None=DEFAULT_STREAM):
+    def allocate(self, nbytes, Stream stream=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -173,17 +174,20 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         ------
         ConfigurationError
             If `nbytes` is no whole number, or negative.
+        TypeError
+            If `stream` is none, as with RMM's own resources.
         MemoryError
             If the cap, or device and host memory, is exhausted; says what was asked and what
             there was.
         """
         cdef size_t asked = _bytes_of(nbytes)
         cdef void* ptr
+        stream = as_stream(stream)
         with nogil:
             ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
-    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
         """Free an allocation.
 
         Raises
@@ -192,6 +196,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
             If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
         """
         cdef bool freed
+        stream = as_stream(stream)
         with nogil:
             freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
         if not freed:
@@ -421,7 +426,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         """What was prefetched, discarded and skipped, and why; see `ManagedResidency.statistics`."""
         return self.managed_mr.residency.statistics()
 
-    def allocate(self, nbytes, Stream stream not None=DEFAULT_STREAM):
+    def allocate(self, nbytes, Stream stream=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -440,17 +445,20 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         ------
         ConfigurationError
             If `nbytes` is no whole number, or negative.
+        TypeError
+            If `stream` is none, as with RMM's own resources.
         MemoryError
             If the pool's maximum, or what lies below it, is exhausted; says what was asked and
             what there was.
         """
         cdef size_t asked = _bytes_of(nbytes)
         cdef void* ptr
+        stream = as_stream(stream)
         with nogil:
             ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
-    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
         """Free an allocation.
 
         Raises
@@ -459,6 +467,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
             If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
         """
         cdef bool freed
+        stream = as_stream(stream)
         with nogil:
             freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
         if not freed:

@@ -225,6 +225,7 @@ cdef prefetch_mode as_mode(name) except *
 
 
 cdef class ManagedResidency:
+    cdef object __weakref__
     cdef shared_ptr[managed_residency] handle
     cdef object _changing
     cdef readonly object budget

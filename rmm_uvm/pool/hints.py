@@ -18,6 +18,7 @@ import rmm
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.pool.install import earlier_pool_holds
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.residency.memory_of import Region, joined, memory_of, things_in
 from rmm_uvm.residency.streams import stream_handle
@@ -370,6 +371,11 @@ def _found(
         for pool in pools
         if pool.managed_mr.residency.holds(region.address)
     ]
+    if regions and not found and any(earlier_pool_holds(each.address) for each in regions):
+        raise DataError(
+            f"{type(thing).__name__} is memory of a pool that is not installed any more: make it "
+            "anew, or give the pool as mr="
+        )
     if regions and not found:
         where = "the pool given" if mr is not None else "a managed pool that rmm_uvm installed"
         buffers = "its only buffer is not" if len(regions) == 1 else "none of its buffers is"

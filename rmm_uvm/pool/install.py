@@ -11,8 +11,10 @@ from __future__ import annotations
 import gc
 import logging as logs
 import os
+import threading
 import traceback
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ import rmm
 import rmm.rmm as rmm_module
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -52,16 +55,32 @@ from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
-__all__ = ["current_installation", "reinitialize", "restore"]
+__all__ = ["current_installation", "earlier_pool_holds", "reinitialize", "restore"]
 
 _installed: Installation | None = None
 _left: Installation | None = None  # the last that the off switch left out
+_earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
+_changing = threading.RLock()  # one call at a time changes what is installed
 _logger = logs.getLogger("rmm_uvm")
 
 
 def current_installation() -> Installation | None:
     """Return what `reinitialize` installed and `restore` has not undone, or None."""
     return _installed
+
+
+def earlier_pool_holds(address: int) -> bool:
+    """Whether memory at an address is of a pool that was installed once, and is not any more."""
+    return any(each.holds(address) for each in tuple(_earlier))
+
+
+def _renew_lock() -> None:
+    """In a child of a fork: whoever held it in the parent is not here."""
+    global _changing
+    _changing = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _finish(made: Installation, given: dict[str, Any]) -> None:
@@ -176,8 +195,8 @@ def reinitialize(
 
     Notes
     -----
-    Not thread-safe: call it before work starts, or between. Memory that is alive keeps its old
-    resource alive, and is freed there.
+    Call it before work starts, or between; calls of several threads take turns. Memory that is
+    alive keeps its old resource alive, and is freed there.
 
     Where the environment says ``RMM_UVM=off``, arguments are checked and nothing is changed: the
     handle has the state "off". The logger ``rmm_uvm`` is told in one line what is on, at INFO.
@@ -189,82 +208,85 @@ def reinitialize(
     ...     uvm.devices[0].sizes.initial_bytes
     33554432
     """
-    global _installed
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
-    if is_off():
-        return _left_out(ordinals_of(devices, driver), monitor)
-    drivers = drivers_of(devices, driver)
-    watching = make_monitor(monitor, [each.info.device_id for each in drivers])
-    _refuse_if_permanent("reinitialize")
-    gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
-    budgets = [
-        budget_on(each, device_budget, eviction, neighbors, harvest_limit) for each in drivers
-    ]
-    for each, budget in zip(drivers, budgets, strict=True):
-        open_neighbors_or_warn(each, budget, stacklevel=4)  # a warning may be an error
-    requests = [
-        PoolRequest(
-            initial_pool_size,
-            maximum_pool_size,
-            ipc_pool_size,
-            None if budget is None else budget.budget_bytes,
-            follows=budget is not None and budget.follows,
-            drops=budget is None or budget.drops,
-        )
-        for budget in budgets
-    ]
-
-    def planned(returning_bytes: int = 0) -> list[PoolSizes]:
-        """Plan all before any is built: they share the host's memory and the cap evenly."""
-        return [
-            plan_for(
-                each,
-                asked,
-                returning_bytes=returning_bytes,
-                sharers=len(drivers),
-                host_sharers=host_sharers,
+    global _installed
+    with _changing:
+        if is_off():
+            return _left_out(ordinals_of(devices, driver), monitor)
+        drivers = drivers_of(devices, driver)
+        watching = make_monitor(monitor, [each.info.device_id for each in drivers])
+        _refuse_if_permanent("reinitialize")
+        gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
+        budgets = [
+            budget_on(each, device_budget, eviction, neighbors, harvest_limit) for each in drivers
+        ]
+        for each, budget in zip(drivers, budgets, strict=True):
+            open_neighbors_or_warn(each, budget, stacklevel=4)  # a warning may be an error
+        requests = [
+            PoolRequest(
+                initial_pool_size,
+                maximum_pool_size,
+                ipc_pool_size,
+                None if budget is None else budget.budget_bytes,
+                follows=budget is not None and budget.follows,
+                drops=budget is None or budget.drops,
             )
-            for each, asked in zip(drivers, requests, strict=True)
+            for budget in budgets
         ]
 
-    planned(_returning_bytes())  # an error before anything changes
-    for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
-        if function is not _notice_rmm_reinitialize:
-            function(*args, **kwargs)
-    previous, kept = _retire(drivers)
-    done: list[DeviceInstallation] = []
-    wirings: list[Wiring] = []
-    try:
-        for each, sizes, budget in zip(drivers, planned(), budgets, strict=True):
-            device_id = each.info.device_id
-            done.append(
-                install_one(
+        def planned(returning_bytes: int = 0) -> list[PoolSizes]:
+            """Plan all before any is built: they share the host's memory and the cap evenly."""
+            return [
+                plan_for(
                     each,
-                    sizes,
-                    prefetch,
-                    budget,
-                    previous[device_id],
-                    kept.get(device_id, (0, 0)),
-                    log_file_name if logging else None,
-                    logging=logging,
+                    asked,
+                    returning_bytes=returning_bytes,
+                    sharers=len(drivers),
+                    host_sharers=host_sharers,
                 )
-            )
-        wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
-    except BaseException as error:
-        while done:
-            undone = done.pop()
-            rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
-            del undone
-        # Notebooks keep the last traceback, and its frames would keep the pools.
-        traceback.clear_frames(error.__traceback__)
-        raise
-    _installed = Installation(done, wirings, watching, "" if watching else "as asked", undo=restore)
-    _installed.start_monitor()
-    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
-    rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
-    return _installed
+                for each, asked in zip(drivers, requests, strict=True)
+            ]
+
+        planned(_returning_bytes())  # an error before anything changes
+        for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
+            if function is not _notice_rmm_reinitialize:
+                function(*args, **kwargs)
+        previous, kept = _retire(drivers)
+        done: list[DeviceInstallation] = []
+        wirings: list[Wiring] = []
+        try:
+            for each, sizes, budget in zip(drivers, planned(), budgets, strict=True):
+                device_id = each.info.device_id
+                done.append(
+                    install_one(
+                        each,
+                        sizes,
+                        prefetch,
+                        budget,
+                        previous[device_id],
+                        kept.get(device_id, (0, 0)),
+                        log_file_name if logging else None,
+                        logging=logging,
+                    )
+                )
+            wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
+        except BaseException as error:
+            while done:
+                undone = done.pop()
+                rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
+                del undone
+            # Notebooks keep the last traceback, and its frames would keep the pools.
+            traceback.clear_frames(error.__traceback__)
+            raise
+        _installed = Installation(
+            done, wirings, watching, "" if watching else "as asked", undo=restore
+        )
+        _installed.start_monitor()
+        rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+        rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
+        return _installed
 
 
 def _left_out(ordinals: Sequence[int], monitor: bool | Mapping[str, Any]) -> Installation:  # noqa: FBT001 - the argument of reinitialize
@@ -306,8 +328,9 @@ def restore() -> None:
 
     Notes
     -----
-    Not thread-safe. Memory that is alive keeps the pool alive, and is freed there. An adaptor that
-    somebody put over the pool, such as RMM's statistics, is not RMM's resource any more.
+    Calls of several threads take turns. Memory that is alive keeps the pool alive, and is freed
+    there. An adaptor that somebody put over the pool, such as RMM's statistics, is not RMM's
+    resource any more.
     """
     _restore(stacklevel=4)
 
@@ -315,26 +338,29 @@ def restore() -> None:
 def _restore(stacklevel: int) -> None:
     """Do as `restore`; warn so many frames up from who warns."""
     global _installed
-    _stop_left()
-    if _installed is None:
-        return
-    _refuse_if_permanent("restore")
-    installation, _installed = _installed, None
-    leased = leases_of(installation)
-    refused = installation.stop_monitor()  # first: it sees the pools as they were used
-    residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
-    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
-    adaptors = {device.info.device_id: device.adaptors for device in installation.devices}
-    for device_id in _put_back(installation):  # last: warnings may be errors
-        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel)
-    for device_id, names in adaptors.items():
-        warn_of_adaptors(device_id, names, stacklevel=stacklevel)
-    for text in leased:
-        warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
-    for residency in residencies:  # what no monitor could say
-        warn_of_budget(residency, stacklevel=stacklevel)
-    if refused is not None:
-        raise refused
+    with _changing:
+        _stop_left()
+        if _installed is None:
+            return
+        _refuse_if_permanent("restore")
+        installation, _installed = _installed, None
+        leased = leases_of(installation)
+        refused = installation.stop_monitor()  # first: it sees the pools as they were used
+        residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
+        rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+        adaptors = {device.info.device_id: device.adaptors for device in installation.devices}
+        for device_id in _put_back(installation):  # last: warnings may be errors
+            warn_replaced(
+                device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel
+            )
+        for device_id, names in adaptors.items():
+            warn_of_adaptors(device_id, names, stacklevel=stacklevel)
+        for text in leased:
+            warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
+        for residency in residencies:  # what no monitor could say
+            warn_of_budget(residency, stacklevel=stacklevel)
+        if refused is not None:
+            raise refused
 
 
 def _put_back(installation: Installation) -> list[int]:
@@ -343,6 +369,7 @@ def _put_back(installation: Installation) -> list[int]:
         wiring.undo()
     replaced = []
     for device in installation.devices:
+        _earlier.add(device.managed_mr.managed_mr.residency)
         if device.current:
             rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
         else:
@@ -439,18 +466,19 @@ def _notice_rmm_reinitialize() -> None:
     ours on every other one, while RMM's Python side reports the default.
     """
     global _installed
-    if _installed is None:
-        return
-    _refuse_if_permanent("rmm.reinitialize")
-    refused = _installed.stop_monitor()
-    ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
-    _put_back(_installed)
-    _installed = None
-    warnings.warn(
-        f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
-        "after it, or leave rmm.reinitialize out",
-        ReplacedResourceWarning,
-        stacklevel=3,
-    )
-    if refused is not None:
-        raise refused
+    with _changing:
+        if _installed is None:
+            return
+        _refuse_if_permanent("rmm.reinitialize")
+        refused = _installed.stop_monitor()
+        ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
+        _put_back(_installed)
+        _installed = None
+        warnings.warn(
+            f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
+            "after it, or leave rmm.reinitialize out",
+            ReplacedResourceWarning,
+            stacklevel=3,
+        )
+        if refused is not None:
+            raise refused

@@ -35,7 +35,6 @@ class MergeAndSort:
     STEPS = 4
     SIDES = ("resident", "default", "fault-driven")
     PIECES = 1
-    WARMED_UP_WHOLE = True  # of a small pair alone, the driver took up to 108 MiB more later
 
     def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
         import cudf

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import warnings
 from typing import Any
 
@@ -416,3 +417,40 @@ def test_garbage_in_the_first_pool_counts_as_gone(monkeypatch: pytest.MonkeyPatc
     del cycle
     second = install(initial_pool_size="32MiB")
     assert second.devices[0].old_live_bytes == 0
+
+
+# --- several threads ----------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.ReplacedResourceWarning")
+def test_threads_that_install_and_restore_take_turns() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    failures: list[BaseException] = []
+
+    def change(number: int) -> None:
+        try:
+            for turn in range(8):
+                if (number + turn) % 3 == 0:
+                    rmm_uvm.restore()
+                else:
+                    repr(install(monitor=number % 2 == 0, libraries=()))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rmm_uvm.restore()
+    assert failures == []
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_stream_of_none_is_refused_in_rmms_words() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="16MiB")
+    for resource in (mr, mr.managed_mr, mr.upstream_mr):
+        for call in (resource.allocate, lambda *args, of=resource: of.deallocate(0, *args)):
+            with pytest.raises(TypeError, match="stream argument cannot be None"):
+                call(1000, None)

@@ -392,3 +392,22 @@ def test_pin_that_was_entered_warns_of_nothing_and_lets_go_of_what_it_had(mr: An
 def test_pin_that_failed_to_pin_warns_of_nothing(mr: Any) -> None:
     with pytest.raises(DataError), rmm_uvm.pin((4096, 8), mr=mr):
         pytest.fail("the body ran")
+
+
+def test_hint_on_memory_of_an_earlier_pool_says_so_and_changes_nothing() -> None:
+    arguments = {"driver": "simulated:64MiB", "initial_pool_size": "16MiB", "libraries": ()}
+    first = rmm_uvm.reinitialize(device_budget="16MiB", **arguments).managed_mr
+    kept = rmm.DeviceBuffer(size=4 * MIB, mr=first)
+    second = rmm_uvm.reinitialize(device_budget="16MiB", **arguments).managed_mr
+    other = rmm.DeviceBuffer(size=4 * MIB, mr=second)
+    before = [rmm_uvm.residency_statistics(mr) for mr in (first, second)]
+    for hint in HINTS:
+        with pytest.raises(DataError, match="of a pool that is not installed any more: make it"):
+            hint((kept.ptr, kept.size))
+    assert [rmm_uvm.residency_statistics(mr) for mr in (first, second)] == before
+    assert rmm_uvm.touch((kept.ptr, kept.size), mr=first) == 4 * MIB  # as it says
+    del kept, first
+    with pytest.raises(DataError, match="it is foreign, was freed, or is on the host"):
+        rmm_uvm.touch((1 << 40, 4 * MIB))
+    del other, second
+    rmm_uvm.restore()
