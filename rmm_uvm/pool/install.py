@@ -31,6 +31,7 @@ from rmm_uvm.errors import (
 )
 from rmm_uvm.integrations import Wiring, wire
 from rmm_uvm.integrations.cudf import wire_prefetch
+from rmm_uvm.integrations.current_device import wire_current_device
 from rmm_uvm.integrations.seen.buffers import wire_buffers
 from rmm_uvm.integrations.seen.cupy import wire_cupy
 from rmm_uvm.integrations.seen.libcudf import wire_libcudf
@@ -440,7 +441,9 @@ def _wire_all(
     names = [name for name in LIBRARIES if name in set(libraries)]
     if drivers[0].info.simulated:
         reason = "a simulated device runs no kernels"
-        return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
+        idle = [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
+        current = wire_current_device(drivers[0].info.device_id)
+        return [current, *idle] if current.active else idle
     done: list[Wiring] = []
     try:
         kept = [each.managed_mr.managed_mr.residency for each in installed if each.budget]

@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 import rmm
+import rmm.statistics
 
 import rmm_uvm
 import rmm_uvm.pool.install
-from rmm_uvm.errors import (
-    AvailabilityError,
-    ConfigurationError,
-)
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.pool.install import current_installation
@@ -293,6 +291,7 @@ def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) ->
         "cupy": "off",
         "torch": "off",
         "cudf_prefetch": "off",
+        "rmm device": "on",
         "monitor": "on",
     }
 
@@ -339,3 +338,35 @@ def test_logging_that_cuda_refuses_is_told_with_what_to_do_and_nothing_is_instal
         rmm_uvm.reinitialize(driver="simulated:64MiB", logging=True, log_file_name="log.csv")
     assert rmm.mr.get_per_device_resource(0) is before
     assert rmm_uvm.current_installation() is None
+
+
+# --- RMM's own calls on a simulated device ------------------------------------------------------
+
+
+def test_rmms_calls_without_a_resource_mean_the_simulated_device() -> None:
+    handle = rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
+    assert "rmm device on RMM's current one is 0" in " ".join(repr(handle).split())
+    buffer = rmm.DeviceBuffer(size=1000)
+    assert rmm.mr.get_current_device_resource() is handle.managed_mr
+    assert handle.managed_mr.get_allocated_bytes() == 1000
+    rmm.statistics.enable_statistics()
+    with rmm.statistics.statistics():
+        del buffer
+        rmm.DeviceBuffer(size=5000)
+        assert rmm.statistics.get_statistics().peak_bytes == 5000
+    with pytest.warns(ReplacedResourceWarning):
+        rmm_uvm.restore()
+    with pytest.raises(Exception, match=r"cudaErrorInsufficientDriver|cudaErrorNoDevice"):
+        rmm.mr.get_current_device_resource()
+
+
+def test_current_device_that_cuda_has_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_one() -> int:
+        return 3
+
+    monkeypatch.setattr("rmm.pylibrmm.memory_resource._memory_resource.getDevice", has_one)
+    handle = rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
+    assert "rmm device" not in repr(handle)
+    from rmm.pylibrmm.memory_resource import _memory_resource
+
+    assert _memory_resource.getDevice is has_one

@@ -26,6 +26,20 @@ def test_script_on_a_simulated_device_has_the_pool_and_a_summary(tmp_path: Path)
     assert trace.stat().st_size > 0
 
 
+def test_rmms_own_calls_work_on_a_simulated_device(tmp_path: Path) -> None:
+    lines = """
+        import rmm, rmm.statistics
+        rmm.statistics.enable_statistics()
+        buffers = [rmm.DeviceBuffer(size=30 << 20) for _ in range(3)]
+        print(rmm.statistics.get_statistics().peak_bytes >> 20)
+        print(type(rmm.mr.get_current_device_resource()).__name__)
+        """
+    done = run(tmp_path, *SIMULATED, script(tmp_path, lines))
+    assert done.stdout == "90\nStatisticsResourceAdaptor\n"
+    assert done.returncode == 0
+    assert "90.00 MiB are allocated and 64.00 MiB fit" in " ".join(done.stderr.split())
+
+
 def test_script_without_a_gpu_runs_and_the_first_line_says_so(tmp_path: Path) -> None:
     path = script(tmp_path, "print(input())")
     done = run(tmp_path, path, stdin="hello\n", RMM_UVM_DRIVER="cuda", CUDA_VISIBLE_DEVICES="")
