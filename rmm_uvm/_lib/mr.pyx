@@ -352,7 +352,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def trim(self):
         """Give back what the pool holds and nobody uses; see `rmm_uvm.trim`.
 
-        RMM's pool may write to its log that it could not serve a request.
+        RMM's pool writes to its log that it could not serve a request.
 
         Returns
         -------
@@ -360,9 +360,12 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
             Bytes of slabs that went back to the driver; bytes that were discarded in slabs that
             stay; why not all that could go went, empty otherwise.
         """
+        from rmm_uvm._lib.current_device import current_device
+
         cdef trim_outcome outcome
-        with nogil:
-            outcome = dereference(self.resource).trim(self.managed_mr.pool_maximum_bytes)
+        with current_device(self.driver):  # RMM's pool makes an event for a stream of ours
+            with nogil:
+                outcome = dereference(self.resource).trim(self.managed_mr.pool_maximum_bytes)
         return outcome.given_back_bytes, outcome.discarded_bytes, outcome.reason.decode()
 
     def allocation_at(self, uintptr_t address):

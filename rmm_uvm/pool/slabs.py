@@ -8,10 +8,12 @@ Covers doing so, and what came of it. Does not cover finding the pools that are 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import rmm
 
@@ -50,22 +52,49 @@ class Trimmed:
 
 def trim_pools(pools: Iterable[UvmResourceAdaptor]) -> Trimmed:
     """Have each of some pools give back what it can; see `rmm_uvm.trim`."""
+    given_back_bytes, discarded_bytes = 0, 0
+    reasons: dict[str, None] = {}
     with _without_rmms_log():
-        told = [pool.trim() for pool in pools]
-    reasons = dict.fromkeys(reason for _, _, reason in told if reason)
-    return Trimmed(sum(t[0] for t in told), sum(t[1] for t in told), "; ".join(reasons))
+        for pool in pools:
+            try:
+                given_back, discarded, reason = pool.trim()
+            except Exception as error:  # of RMM, or of CUDA: the others are trimmed all the same
+                given_back, discarded, reason = 0, 0, str(error)
+            given_back_bytes += given_back
+            discarded_bytes += discarded
+            if reason:
+                reasons[f"device {pool.driver.info.device_id}: {reason}"] = None
+    return Trimmed(given_back_bytes, discarded_bytes, "; ".join(reasons))
 
 
 @contextmanager
 def _without_rmms_log() -> Iterator[None]:
-    """RMM's pool gives slabs back for a request that it cannot serve, and logs that as an error."""
+    """RMM's pool gives slabs back for a request that it cannot serve, and logs that as an error.
+
+    A level that somebody sets meanwhile stays.
+    """
+    global _level
     with _quiet:
-        level = rmm.get_logging_level()
-        rmm.set_logging_level(type(level).off)
+        _level = rmm.get_logging_level()
+        off = type(_level).off
+        rmm.set_logging_level(off)
         try:
             yield
         finally:
-            rmm.set_logging_level(level)
+            if rmm.get_logging_level() == off:
+                rmm.set_logging_level(_level)
+            _level = None
+
+
+def _renew() -> None:
+    """In a child of a fork: the thread that was at it is not here."""
+    global _quiet, _level
+    _quiet = threading.Lock()
+    if _level is not None:
+        rmm.set_logging_level(_level)
+        _level = None
 
 
 _quiet = threading.Lock()
+_level: Any = None  # of RMM's log, while it is off
+os.register_at_fork(after_in_child=_renew)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
+from typing import NamedTuple
 
 import rmm
 
@@ -23,6 +25,7 @@ from rmm_uvm.support.messages import shown
 __all__ = ["Trimmed", "trim", "trim_when_idle"]
 
 _LOOKS = 8  # in which nothing changed: then a pool is idle
+_LEAST_SECONDS = 0.05
 
 
 def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
@@ -49,13 +52,15 @@ def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
 
     Notes
     -----
-    Waits for the work that used the memory last, and has nobody else allocate past the pool's
-    maximum meanwhile. Thread-safe. The pool takes new memory when it needs it again, some of it at
-    a time. A slab that is as large as the pool's maximum stays, as do slabs of a pool that you
-    built from RMM's own classes: what is dead in them is discarded.
+    Waits for the work that used the memory last. Thread-safe: who allocates or frees meanwhile may
+    wait. The pool takes new memory when it needs it again, some of it at a time. What is not told:
+    a slab that is as large as all addresses that its pool may take stays, and so do slabs of a pool
+    that you built from RMM's own classes; what is free in them is discarded. RMM logs nothing
+    meanwhile, in no thread.
 
-    While a stream captures nothing is done. Do not call it where a CUDA graph uses memory that was
-    freed: when it is replayed, that memory is gone.
+    While a stream captures nothing is done, as far as the legacy stream knows of it: not of streams
+    that were created to run beside it. Do not call it while one of those captures, nor where a CUDA
+    graph uses memory that was freed: when it is replayed, that memory is gone.
 
     Examples
     --------
@@ -80,12 +85,13 @@ def trim_when_idle(seconds: float | None = 60.0) -> None:
     Parameters
     ----------
     seconds : float or None
-        So long nothing has to happen, > 0; None ends it. Whoever calls again changes the time.
+        So long nothing has to happen, at least 0.05; None ends it. Whoever calls again changes the
+        time.
 
     Raises
     ------
     ConfigurationError
-        If `seconds` is no positive number.
+        If `seconds` is no such time.
     AvailabilityError
         If its thread cannot be started. Then none is there.
 
@@ -101,8 +107,12 @@ def trim_when_idle(seconds: float | None = 60.0) -> None:
     >>> rmm_uvm.trim_when_idle(None)
     """
     global _trimmer
-    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < 1e9):
-        raise ConfigurationError(f"seconds={shown(seconds)}: give a time > 0, or None to end it")
+    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_time and _LEAST_SECONDS <= seconds < 1e9):
+        raise ConfigurationError(
+            f"seconds={shown(seconds)}: give a time of {_LEAST_SECONDS} s or more, or None to end "
+            "it"
+        )
     with _changing:
         if _trimmer is not None:
             _trimmer.stop()
@@ -131,6 +141,10 @@ class _IdleWatch:
         """Take what was just done for no change."""
         self._levels = levels
 
+    def begin_anew(self) -> None:
+        """Count looks from here on."""
+        self._same = 0
+
 
 class _IdleTrimmer:
     """The thread that trims installed pools while nothing happens."""
@@ -151,33 +165,65 @@ class _IdleTrimmer:
     def stop(self) -> None:
         atexit.unregister(self.stop)
         self._stopping.set()
-        if self._thread.is_alive():  # in a child of a fork it is not
-            self._thread.join()
+        self._thread.join()
 
     def _work(self) -> None:
+        told: set[str] = set()
         while not self._stopping.wait(self._seconds / _LOOKS):
             try:
-                if self._watch.look(_levels_of_installed()):
-                    trim()
-                    self._watch.settle(_levels_of_installed())
+                reason = self._look()
             except AvailabilityError:  # restored in between
                 continue
-            except Exception:
-                logging.getLogger("rmm_uvm").warning("trimming idle pools failed", exc_info=True)
-                return
+            if reason and reason not in told:
+                told.add(reason)
+                logging.getLogger("rmm_uvm").info("idle pools were not trimmed: %s", reason)
+
+    def _look(self) -> str:
+        """Look once; return why not all that could go went."""
+        before = _levels_of_installed()
+        if not self._watch.look(before):
+            return ""
+        trimmed = trim()
+        after = _levels_of_installed()
+        went_bytes = sum(each.slab_bytes for each in before) - sum(
+            each.slab_bytes for each in after
+        )
+        used = [each._replace(slab_bytes=0) for each in before] != [
+            each._replace(slab_bytes=0) for each in after
+        ]
+        if trimmed.reason or used or went_bytes != trimmed.given_back_bytes:
+            self._watch.begin_anew()
+        self._watch.settle(after)
+        return trimmed.reason
 
 
-def _levels_of_installed() -> tuple[tuple[int, int, int, int], ...]:
-    """Return what tells whether pools were used: it differs after nearly every use."""
+class _Levels(NamedTuple):
+    """What tells whether a pool was used: it differs after nearly every use."""
+
+    pool: int
+    allocated_bytes: int
+    peak_bytes: int
+    slab_bytes: int
+
+
+def _levels_of_installed() -> tuple[_Levels, ...]:
     try:
         pools = managed_pools()
     except AvailabilityError:
         return ()
     return tuple(
-        (id(pool), pool.get_allocated_bytes(), pool.peak_bytes, pool.managed_mr.slab_bytes)
+        _Levels(id(pool), pool.get_allocated_bytes(), pool.peak_bytes, pool.managed_mr.slab_bytes)
         for pool in pools
     )
 
 
+def _renew() -> None:
+    """In a child of a fork: the thread is not here."""
+    global _changing, _trimmer
+    _changing = threading.Lock()
+    _trimmer = None
+
+
 _changing = threading.Lock()
 _trimmer: _IdleTrimmer | None = None
+os.register_at_fork(after_in_child=_renew)

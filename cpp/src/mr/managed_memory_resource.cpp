@@ -92,9 +92,10 @@ bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
   }
   residency_->room().remove_slab(address);
   auto const kept_bytes = residency_->on_slab_free(address);
-  // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
-  static_cast<void>(residency_->driver().free_managed(address));
+  auto const freed      = residency_->driver().free_managed(address);
   residency_->on_slab_freed(kept_bytes);
+  residency_->room().note_given_back(bytes, freed.ok());
+  // Also where it failed, as CUDA may tell late of other work: the slab is gone for us.
   account_->release(bytes);
   return true;
 }

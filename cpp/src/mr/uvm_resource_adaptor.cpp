@@ -24,6 +24,8 @@
 namespace rmm_uvm::mr::detail {
 namespace {
 
+constexpr int most_waits = 8;  // of a request, for those who trim
+
 constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what RMM's pool hands out
 
 [[nodiscard]] std::string as_text(std::size_t bytes)
@@ -163,8 +165,8 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
       if (ptr == nullptr) { return ptr; }  // of no bytes
       levels_->allocated(bytes);
     } catch (rmm::out_of_memory const&) {
-      if (bytes <= room.unasked_bytes()) { throw; }
-      ptr = allocate_asked(stream, bytes, alignment);  // other threads were faster
+      if (bytes <= room.unasked_bytes() && !trims_) { throw; }
+      ptr = allocate_asked(stream, bytes, alignment);  // other threads were faster, or trim
     }
   }
   memory_range const allocation{reinterpret_cast<std::uintptr_t>(ptr), bytes};
@@ -175,18 +177,27 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   return ptr;
 }
 
-/** @brief Allocates where a slab is admitted only to who asks for it. */
+/** @brief Allocates where a slab is admitted only to who asks for it, or while another one trims.
+ */
 void* uvm_resource_adaptor_impl::allocate_asked(cuda::stream_ref stream,
                                                 std::size_t bytes,
                                                 std::size_t alignment)
 {
-  if (bytes > residency_->room().spare_bytes()) {
-    return allocate_past_slabs(stream, bytes, alignment);
+  auto& room = residency_->room();
+  for (int more = most_waits;; --more) {
+    if (trims_) { std::lock_guard const turn{room.mutex()}; }
+    if (bytes > room.spare_bytes()) { return allocate_past_slabs(stream, bytes, alignment); }
+    bool const trimmed = trims_;
+    try {
+      pool_room::request const asked{rmm::align_up(bytes, granularity), false};
+      auto* const ptr = take(stream, bytes, alignment);
+      if (ptr != nullptr) { levels_->allocated(bytes); }
+      return ptr;
+    } catch (rmm::out_of_memory const&) {
+      bool const others = bytes > room.spare_bytes() || trimmed || trims_;  // have it for now
+      if (!others || more == 0) { throw; }
+    }
   }
-  pool_room::request const asked{rmm::align_up(bytes, granularity)};
-  auto* const ptr = take(stream, bytes, alignment);
-  if (ptr != nullptr) { levels_->allocated(bytes); }
-  return ptr;
 }
 
 /**
@@ -315,7 +326,6 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
   auto& driver = residency_->driver();
   auto& room   = residency_->room();
   trim_outcome outcome;
-  std::lock_guard const lock{room.mutex()};
   auto const is_done = [&outcome](status result) {
     if (!result.ok()) {
       outcome.reason =
@@ -323,25 +333,46 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
     }
     return result.ok();
   };
+  std::lock_guard const lock{room.mutex()};
   // The legacy stream answers for all that are not created to run beside it.
   if (driver.capturing(nullptr) != capture_state::none) {
-    outcome.reason = "a stream captures, or may";
+    outcome.reason = "a stream captures, or may, or this is a child of a fork";
     return outcome;
   }
   stream_handle handle = nullptr;
   if (!is_done(driver.own_stream(own_stream_use::frees, handle))) { return outcome; }
+  trims_ = true;
+  try {
+    outcome = trim_in(handle, pool_maximum_bytes);
+  } catch (...) {
+    trims_ = false;
+    throw;
+  }
+  trims_               = false;
+  discards_past_bytes_ = 0;
+  return outcome;
+}
+
+/** @brief Does so with free pieces that are taken from the pool in a stream of ours. */
+trim_outcome uvm_resource_adaptor_impl::trim_in(stream_handle handle,
+                                                std::size_t pool_maximum_bytes)
+{
+  auto& driver = residency_->driver();
+  auto& room   = residency_->room();
+  trim_outcome outcome;
   borrowed_pieces borrowed{*this, cuda::stream_ref{static_cast<cudaStream_t>(handle)}};
   if (pool_maximum_bytes > 0) {
-    auto const before = room.slab_bytes();
+    static_cast<void>(room.take_given_back());
     // For a request as large as its maximum RMM's pool gives back every slab that is free as a
     // whole. Then it is refused a slab: the request is not served.
     static_cast<void>(borrowed.take(pool_maximum_bytes));
-    auto const after         = room.slab_bytes();
-    outcome.given_back_bytes = before - std::min(before, after);
-    if (outcome.given_back_bytes > 0) { room.note_trimmed(pool_maximum_bytes); }
+    auto const went          = room.take_given_back();
+    outcome.given_back_bytes = went.bytes;
+    if (went.bytes > 0) { room.note_trimmed(pool_maximum_bytes); }
+    if (went.lost_bytes > 0) { outcome.reason = as_text(went.lost_bytes) + " could not be freed"; }
   }
   for (auto const& piece : free_pieces_largest_first()) {
-    static_cast<void>(borrowed.take(piece.bytes));
+    if (!room.dead_in(piece).empty()) { static_cast<void>(borrowed.take(piece.bytes)); }
   }
   std::vector<memory_range> dead;
   for (auto const& piece : borrowed.pieces()) {
@@ -349,13 +380,20 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
       dead.push_back(blocks);
     }
   }
-  if (is_done(driver.synchronize(handle)) && residency_->drop_dead(dead)) {
+  if (driver.capturing(handle) != capture_state::none) {  // by memory that it freed
+    outcome.reason = "a stream captures that was created to run beside others";
+  } else if (auto const waited = driver.synchronize(handle); !waited.ok()) {
+    outcome.reason = std::string{waited.call} + " answered " + std::string{to_string(waited.code)};
+  } else if (residency_->drop_dead(dead)) {
     if (room.spare_bytes() == 0) { room.empty(dead); }
     for (auto const& blocks : dead) {
       outcome.discarded_bytes += blocks.bytes;
     }
+  } else if (!dead.empty()) {
+    auto const& discards = driver.info().discard;
+    outcome.reason       = "what is free beside what is in use was not discarded" +
+                     (discards.available ? std::string{} : ": " + discards.reason);
   }
-  discards_past_bytes_ = 0;
   return outcome;
 }
 

@@ -33,23 +33,40 @@ void pool_room::count_slabs(std::size_t bytes) noexcept
 bool pool_room::admits_slab(std::size_t bytes) const
 {
   auto const asked = request::asked();
-  if (asked == request::beside) { return true; }
-  if (asked == request::no_slab) { return false; }
-  if (bytes > spare_bytes()) { return asked > 0 && bytes <= std::max(maximum_bytes_ / 16, asked); }
+  if (asked.bytes == request::beside) { return true; }
+  if (asked.bytes == request::no_slab) { return false; }
   std::lock_guard const lock{slabs_mutex_};
-  return part_bytes_ == 0 || bytes <= std::max({slab_bytes_, part_bytes_, asked});
+  if (bytes > spare_bytes()) {
+    return asked.passes && asked.bytes > 0 && bytes <= std::max(maximum_bytes_ / 16, asked.bytes);
+  }
+  return part_bytes_ == 0 || bytes <= std::max({slab_bytes_, part_bytes_, asked.bytes});
 }
 
 void pool_room::note_trimmed(std::size_t pool_maximum_bytes)
 {
+  constexpr std::size_t most_part_bytes = std::size_t{256} << 20U;
+  auto const part                       = std::min(pool_maximum_bytes, maximum_bytes_) / 64;
   std::lock_guard const lock{slabs_mutex_};
-  part_bytes_ = std::max(std::min(pool_maximum_bytes, maximum_bytes_) / 64, std::size_t{1});
+  part_bytes_ = std::clamp(part, std::size_t{1}, most_part_bytes);
   count_slabs(slab_bytes_);
+}
+
+void pool_room::note_given_back(std::size_t bytes, bool freed) noexcept
+{
+  if (request::asked().bytes != request::no_slab) { return; }
+  std::lock_guard const lock{slabs_mutex_};
+  (freed ? given_back_.bytes : given_back_.lost_bytes) += bytes;
+}
+
+pool_room::given_back pool_room::take_given_back() noexcept
+{
+  std::lock_guard const lock{slabs_mutex_};
+  return std::exchange(given_back_, {});
 }
 
 bool pool_room::add_slab(memory_range slab)
 {
-  if (request::asked() == request::beside) { return true; }
+  if (request::asked().bytes == request::beside) { return true; }
   std::lock_guard const lock{slabs_mutex_};
   slabs_.emplace(slab.address, slab.bytes);
   bool const fits = slab_bytes_ + slab.bytes <= maximum_bytes_;

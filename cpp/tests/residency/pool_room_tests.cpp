@@ -95,9 +95,11 @@ TEST(PoolRoomOfAPool, OnceTrimmedItsSlabsAreNotLargerThanNeeded)
     EXPECT_TRUE(room.admits_slab(blocks(2)));  // a 64th of the maximum
     EXPECT_FALSE(room.admits_slab(blocks(3)));
     {
-      pool_room::request const asked{blocks(20)};
+      pool_room::request const asked{blocks(20), false};
       EXPECT_TRUE(room.admits_slab(blocks(20)));
       EXPECT_FALSE(room.admits_slab(blocks(21)));
+      pool_room::request const much{blocks(200), false};
+      EXPECT_EQ(room.admits_slab(blocks(129)), !limited);  // it may not pass the maximum
     }
     static_cast<void>(room.add_slab({base, blocks(20)}));
     EXPECT_TRUE(room.admits_slab(blocks(20)));  // as much as there is

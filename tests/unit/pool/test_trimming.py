@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -54,7 +56,7 @@ def test_device_memory_is_free_for_others_afterwards() -> None:
     mr = pool()
     free_bytes = mr.driver.memory()[0]
     used_and_freed(mr, 30)
-    assert mr.driver.memory()[0] <= free_bytes
+    assert mr.driver.memory()[0] < free_bytes
     rmm_uvm.trim(mr)
     assert mr.driver.memory()[0] == 64 * MIB
 
@@ -176,6 +178,114 @@ def test_threads_allocate_while_another_one_trims() -> None:
     assert (mr.managed_mr.slab_bytes, mr.refused_frees, mr.managed_mr.refused_frees) == (0, 0, 0)
 
 
+def together(count: int, call: Any) -> list[Any]:
+    """Return what calls give that begin at the same time, each in a thread."""
+    begin = threading.Barrier(count)
+    results: list[Any] = []
+
+    def work() -> None:
+        begin.wait()
+        try:
+            results.append(call())
+        except MemoryError as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_threads_together_pass_the_maximum_no_further_than_before_a_trim() -> None:
+    for _ in range(20):
+        mr = pool()
+        rmm_uvm.trim(mr)
+        made = together(16, lambda mr=mr: rmm.DeviceBuffer(size=200 * MIB, mr=mr))
+        assert mr.get_allocated_bytes() <= 400 * MIB  # a request that slabs had room for, and one
+        assert sum(isinstance(each, MemoryError) for each in made) >= 14
+
+
+def test_slab_after_a_trim_fits_the_maximum_where_the_request_does() -> None:
+    mr = pool()
+    rmm_uvm.trim(mr)
+    kept = [rmm.DeviceBuffer(size=size * MIB, mr=mr) for size in (246, 1)]
+    assert mr.managed_mr.slab_bytes <= 256 * MIB
+    del kept
+
+
+@pytest.mark.parametrize("initial", ["32MiB", "256MiB"])
+def test_no_request_is_refused_for_a_trim_beside_it(
+    initial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "256MiB")
+    mr = pool(initial_pool_size=initial)
+    kept = rmm.DeviceBuffer(size=MIB, mr=mr)
+    ended = threading.Event()
+
+    def trim() -> None:
+        while not ended.is_set():
+            rmm_uvm.trim(mr)
+
+    trimming_thread = threading.Thread(target=trim)
+    trimming_thread.start()
+    try:
+        for _ in range(1000):
+            used_and_freed(mr, 1)
+    finally:
+        ended.set()
+        trimming_thread.join()
+    del kept
+
+
+def test_child_of_a_fork_while_a_thread_trims_can_trim_and_logs_as_before() -> None:
+    mr = pool()
+    level = rmm.get_logging_level()
+    ended = threading.Event()
+
+    def trim() -> None:
+        while not ended.is_set():
+            rmm_uvm.trim(mr)
+
+    trimming_thread = threading.Thread(target=trim)
+    trimming_thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                rmm_uvm.trim(mr)
+                rmm_uvm.trim_when_idle(None)
+                os._exit(0 if rmm.get_logging_level() == level else 3)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ended.set()
+        trimming_thread.join()
+
+
+def test_memory_that_cannot_be_freed_is_told() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    account = ManagedAccount()
+    below = rmm_uvm.mr.ManagedMemoryResource(device, account=account, pool_maximum_bytes=256 * MIB)
+    mr = rmm_uvm.mr.UvmResourceAdaptor(rmm.mr.PoolMemoryResource(below, 32 * MIB, 256 * MIB))
+    device.fail_call("free_managed")
+    trimmed = rmm_uvm.trim(mr)
+    assert trimmed.given_back_bytes == 0
+    assert trimmed.reason == "device 0: 32.0 MiB could not be freed"
+    used_and_freed(mr, 40)
+    held_bytes = below.slab_bytes
+    assert rmm_uvm.trim(mr) == trimming.Trimmed(held_bytes, 0)
+    assert (below.slab_bytes, account.used_bytes) == (0, 0)
+
+
+def test_what_cannot_be_discarded_is_told() -> None:
+    mr = pool(driver=rmm_uvm.simulated_device("64MiB", discard=False))
+    kept = rmm.DeviceBuffer(size=MIB, mr=mr)
+    assert rmm_uvm.trim(mr).reason.endswith("the simulated device was made without discard")
+    del kept
+
+
 def test_rmms_log_is_as_before_and_gets_no_line(capfd: pytest.CaptureFixture[str]) -> None:
     level = rmm.get_logging_level()
     mr = pool()
@@ -218,6 +328,25 @@ def test_idle_is_told_once_when_nothing_changed_for_so_many_looks() -> None:
     assert [watch.look(levels) for levels in "dddd"] == [False, False, False, True]
 
 
+def test_what_others_use_while_a_thread_trims_is_trimmed_later(
+    installed: rmm_uvm.mr.UvmResourceAdaptor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = trimming.trim, []
+
+    def trim() -> rmm_uvm.pool.slabs.Trimmed:
+        calls.append(real())
+        if len(calls) == 1:
+            used_and_freed(installed, 9)
+        if len(calls) == 2:
+            used_and_freed(installed, 9)
+            return rmm_uvm.pool.slabs.Trimmed(0, 0, "a stream captures")
+        return calls[-1]
+
+    monkeypatch.setattr(trimming, "trim", trim)
+    rmm_uvm.trim_when_idle(0.1)
+    wait_for(lambda: len(calls) == 3 and installed.managed_mr.slab_bytes == 0)
+
+
 @pytest.fixture
 def installed() -> Iterator[rmm_uvm.mr.UvmResourceAdaptor]:
     handle = rmm_uvm.reinitialize(driver="simulated:64MiB", initial_pool_size="16MiB")
@@ -249,7 +378,7 @@ def test_idle_pools_are_trimmed_by_a_thread_that_ends(
 
 def test_idle_time_may_be_changed_and_comes_before_a_pool() -> None:
     rmm_uvm.trim_when_idle(1000)
-    rmm_uvm.trim_when_idle(0.05)
+    rmm_uvm.trim_when_idle(0.1)
     handle = rmm_uvm.reinitialize(driver="simulated:64MiB", initial_pool_size="16MiB")
     try:
         wait_for(lambda: handle.devices[0].managed_mr.managed_mr.slab_bytes == 0)
@@ -258,7 +387,9 @@ def test_idle_time_may_be_changed_and_comes_before_a_pool() -> None:
         rmm_uvm.restore()
 
 
-@pytest.mark.parametrize("seconds", [0, -1, "60", float("nan"), float("inf")])
+@pytest.mark.parametrize("seconds", [0, -1, 1e-9, True, "60", float("nan"), float("inf")])
 def test_idle_time_that_is_none_is_refused(seconds: Any) -> None:
-    with pytest.raises(ConfigurationError, match="give a time > 0, or None to end it"):
+    with pytest.raises(
+        ConfigurationError, match=r"give a time of 0\.05 s or more, or None to end it"
+    ):
         rmm_uvm.trim_when_idle(seconds)

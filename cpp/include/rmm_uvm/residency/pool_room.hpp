@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm {
@@ -42,8 +43,12 @@ class pool_room {
     /**
      * @param bytes of a slab that is needed; or `beside`: slabs are none of the pool's; or
      *        `no_slab`: what is not there is refused
+     * @param passes whether that slab may pass the maximum
      */
-    explicit request(std::size_t bytes) noexcept : outer_{asked()} { asked() = bytes; }
+    explicit request(std::size_t bytes, bool passes = true) noexcept
+      : outer_{std::exchange(asked(), what{bytes, passes})}
+    {
+    }
     request(request const&)            = delete;
     request& operator=(request const&) = delete;
     request(request&&)                 = delete;
@@ -52,12 +57,16 @@ class pool_room {
 
    private:
     friend class pool_room;
-    [[nodiscard]] static std::size_t& asked() noexcept
+    struct what {
+      std::size_t bytes{0};
+      bool passes{false};  // no slab passes the maximum
+    };
+    [[nodiscard]] static what& asked() noexcept
     {
-      thread_local std::size_t bytes = 0;  // no slab passes the maximum
-      return bytes;
+      thread_local what now;
+      return now;
     }
-    std::size_t outer_;
+    what outer_;
   };
 
   /**
@@ -86,7 +95,7 @@ class pool_room {
   {
     return unasked_bytes_.load(std::memory_order_relaxed);
   }
-  /** @brief Held by a request for more than `spare_bytes`. */
+  /** @brief Held by a request for more than `spare_bytes`, and to trim. */
   [[nodiscard]] ranked_mutex<lock_rank::scarce>& mutex() noexcept { return mutex_; }
 
   /**
@@ -94,12 +103,21 @@ class pool_room {
    *
    * Past the maximum only one of the size that is needed, or a sixteenth of the maximum: RMM's pool
    * asks for half of what it has left, and for less when it is refused. After `note_trimmed` one
-   * that doubles what there is, or a 64th of the pool's maximum, or what is needed: else a small
-   * request would take all of it again.
+   * that doubles what there is, or a 64th of the pool's maximum, at most 256 MiB, or what is
+   * needed: else a small request would take all of it again.
    */
   [[nodiscard]] bool admits_slab(std::size_t bytes) const;
   /** @brief Slabs were given back, of a pool that takes so many bytes at most. */
   void note_trimmed(std::size_t pool_maximum_bytes);
+  /** @brief What the pool gave back to a request for no slab: it went, or could not be freed. */
+  struct given_back {
+    std::size_t bytes{0};
+    std::size_t lost_bytes{0};
+  };
+  /** @brief Takes note of a slab that the pool gave back, if it did so for such a request. */
+  void note_given_back(std::size_t bytes, bool freed) noexcept;
+  /** @brief What was noted since the last call. */
+  [[nodiscard]] given_back take_given_back() noexcept;
   /** @brief Takes note of a slab. @return false when the slabs pass the maximum with it */
   bool add_slab(memory_range slab);
   /** @brief Forgets a slab; nothing if it was not the pool's. */
@@ -142,6 +160,7 @@ class pool_room {
   run_map empty_;  // blocks without contents; each run lies in one slab
   std::size_t slab_bytes_{0};
   std::size_t empty_bytes_{0};
+  given_back given_back_;      // since `take_given_back`
   std::size_t part_bytes_{0};  // a slab that nobody needs is not larger, once some were given back
 };
 

@@ -102,6 +102,7 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::vector<memory_range> free_pieces() const;
   [[noreturn]] void refuse(std::size_t bytes, std::string const& why) const;
   [[nodiscard]] std::vector<memory_range> free_pieces_largest_first() const;
+  [[nodiscard]] trim_outcome trim_in(stream_handle handle, std::size_t pool_maximum_bytes);
   [[gnu::cold]] void discard_dead() noexcept;
 
   upstream_type upstream_;
@@ -112,6 +113,7 @@ class uvm_resource_adaptor_impl {
   observer_slot observer_;
   std::atomic<std::uint64_t> refused_frees_{0};
   std::size_t discards_past_bytes_{0};  // populated; with the lock of `pool_room`
+  std::atomic<bool> trims_{false};      // it has free pieces, which go back to the pool
 };
 
 }  // namespace rmm_uvm::mr::detail
