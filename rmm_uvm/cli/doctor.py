@@ -20,7 +20,7 @@ from rmm_uvm.doctor.document import document
 from rmm_uvm.report.as_text import Printed
 from rmm_uvm.support.variables import setting
 
-__all__ = ["command", "render"]
+__all__ = ["command", "render", "report_of_here"]
 
 
 @click.command("doctor")
@@ -78,12 +78,7 @@ def command(
     for option, value in (("--save", name), ("--device", device)):
         if value is not None:
             raise click.UsageError(f"{option} goes with --measure")
-    report = examine()
-    report = replace(
-        report,
-        settings_reason=settings_reason(report),
-        switched_off=setting("RMM_UVM").lower() == "off",
-    )
+    report = report_of_here()
     with_links = with_links and report.feature("managed_pool").available
     if with_links:
         # Needs the compiled part, without which the report must still be able to come.
@@ -97,6 +92,16 @@ def command(
         # Names and paths are printed as they are, brackets and colons too.
         make_console().print(render(report, with_links=with_links))
     sys.exit(0 if report.is_installable else 1)
+
+
+def report_of_here() -> DoctorReport:
+    """Return the report of this machine, with what is wrong with variables."""
+    report = examine()
+    return replace(
+        report,
+        settings_reason=settings_reason(report),
+        switched_off=setting("RMM_UVM").lower() == "off",
+    )
 
 
 def render(report: DoctorReport, *, with_links: bool = False) -> Printed:
