@@ -102,7 +102,7 @@ def test_reinitialize_after_out_of_memory_with_frames_alive_succeeds() -> None:
         except MemoryError:
             uvm = rmm_uvm.reinitialize("64MiB", "512MiB")
         print(uvm)
-        assert uvm.devices[0].kept_bytes >= 10 << 20
+        assert uvm.devices[0].old_live_bytes >= 10 << 20
         more = cupy.ones(256 << 20, "u1")
         assert int(more[-1]) == 1 and int(kept.sum()) == 0
         """
