@@ -14,6 +14,7 @@ import cloudpickle
 import dask
 import pytest
 import rmm
+import rmm.statistics
 from distributed import Client, Scheduler, Worker
 
 import rmm_uvm
@@ -71,6 +72,30 @@ def test_plugin_installs_the_pool_on_a_running_worker_and_removing_it_restores()
         await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
         assert list(worker.plugins) == ["shuffle", "rmm-uvm"]
         assert initial_bytes() == 16 * MIB
+        await client.unregister_worker_plugin("rmm-uvm")
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is None
+        assert rmm.mr.get_per_device_resource(0) is before
+
+    on_a_worker(test)
+
+
+def test_plugin_takes_its_pool_down_from_under_an_adaptor_of_rmm() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        installed = rmm_uvm.current_installation()
+        assert installed is not None
+        below = installed.managed_mr.managed_mr
+        over = rmm.mr.StatisticsResourceAdaptor(installed.managed_mr)
+        rmm.mr.set_per_device_resource(0, over)
+        await client.register_plugin(UvmPlugin(initial_pool_size="24MiB"))  # made again under it
+        assert initial_bytes() == 24 * MIB
+        assert rmm.mr.get_per_device_resource(0) is not over
+        del installed, over
+        assert below.slab_bytes == 0
+        rmm.statistics.enable_statistics()
         await client.unregister_worker_plugin("rmm-uvm")
         await asyncio.sleep(0)
         assert rmm_uvm.current_installation() is None
