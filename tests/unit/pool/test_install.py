@@ -370,3 +370,84 @@ def test_current_device_that_cuda_has_stays(monkeypatch: pytest.MonkeyPatch) -> 
     from rmm.pylibrmm.memory_resource import _memory_resource
 
     assert _memory_resource.getDevice is has_one
+
+
+# --- one device after another -------------------------------------------------------------------
+
+
+def one(devices: Any, **arguments: Any) -> Any:
+    return rmm_uvm.reinitialize("8MiB", "32MiB", devices, driver="simulated:64MiB", **arguments)
+
+
+def test_second_device_leaves_the_first_ones_pool_in_place() -> None:
+    before = [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)]
+    first = one(0)
+    pool, monitor = first.managed_mr, first.monitor
+    kept = rmm.DeviceBuffer(size=1000, mr=pool)
+    second = one(1)
+    assert rmm.mr.get_per_device_resource(0) is pool
+    assert rmm.mr.get_per_device_resource(1) is second.managed_mr
+    assert [each.info.device_id for each in second.devices] == [1, 0]
+    assert second.devices[1].managed_mr is pool
+    assert (first.state, first.devices) == ("on", (second.devices[1],))
+    assert pool.get_allocated_bytes() == 1000
+    assert not monitor.running
+    assert second.monitor.running
+    assert current_installation() is second
+    del kept, pool
+    rmm_uvm.restore()
+    assert (first.state, second.state) == ("released", "released")
+    assert [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)] == before
+
+
+def test_of_two_devices_the_one_that_is_made_again_is_new_and_the_other_stays() -> None:
+    both = one([0, 1])
+    zero, other = (each.managed_mr for each in both.devices)
+    below = other.managed_mr
+    again = one(1)
+    assert rmm.mr.get_per_device_resource(0) is zero
+    assert again.managed_mr is not other
+    assert [each.info.device_id for each in again.devices] == [1, 0]
+    del other
+    assert below.slab_bytes == 0
+    all_new = one([0, 1])
+    assert zero not in [each.managed_mr for each in all_new.devices]
+    assert (both.state, again.state, all_new.state) == ("released", "released", "on")
+
+
+def test_second_device_that_cannot_be_had_leaves_the_first_as_it_was() -> None:
+    first = one(0)
+    with pytest.raises(ConfigurationError):
+        rmm_uvm.reinitialize("64MiB", "32MiB", 1, driver="simulated:64MiB")
+    assert rmm.mr.get_per_device_resource(0) is first.managed_mr
+    assert first.monitor.running
+    assert current_installation() is first
+
+
+def test_error_after_the_second_devices_pool_puts_all_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)]
+    first = one(0)
+
+    def fail(*_: Any) -> None:
+        raise AvailabilityError("no library")
+
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", fail)
+    with pytest.raises(AvailabilityError, match="no library"):
+        one(1)
+    assert [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)] == before
+    assert first.state == "released"
+    assert current_installation() is None
+
+
+def test_hints_and_figures_mean_the_pools_of_all_devices() -> None:
+    one(0, device_budget="16MiB")
+    one(1, device_budget="24MiB")
+    budgets = [rmm_uvm.residency_statistics(device=device_id).budget_bytes for device_id in (0, 1)]
+    assert budgets == [16 * MIB, 24 * MIB]
+    buffers = [
+        rmm.DeviceBuffer(size=4 * MIB, mr=rmm.mr.get_per_device_resource(device_id))
+        for device_id in (0, 1)
+    ]
+    assert rmm_uvm.touch([(each.ptr, each.size) for each in buffers]) == 8 * MIB
+    del buffers
+    assert rmm_uvm.trim().given_back_bytes == 16 * MIB
