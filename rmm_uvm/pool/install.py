@@ -128,8 +128,7 @@ def reinitialize(
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.pool.sizing`.
     devices : int or sequence of int
-        CUDA ordinals. Others keep what they have; the handle has these first, then those of an
-        earlier call. With a `UvmDriver`, its own: leave it out.
+        CUDA ordinals. Others keep what they have. With a `UvmDriver`, its own: leave it out.
     logging : bool
         Log every allocation with RMM's logging adaptor.
     log_file_name : str or None
@@ -218,9 +217,7 @@ def reinitialize(
         if is_off():
             return _left_out(ordinals_of(devices, driver), monitor)
         drivers = drivers_of(devices, driver)
-        staying = _staying(drivers)
-        all_drivers = [*drivers, *(each.managed_mr.driver for each in staying)]
-        watching = make_monitor(monitor, [each.info.device_id for each in all_drivers])
+        watching = make_monitor(monitor, [each.info.device_id for each in drivers])
         _refuse_if_permanent("reinitialize")
         gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
         budgets = [
@@ -247,17 +244,17 @@ def reinitialize(
                     each,
                     asked,
                     returning_bytes=returning_bytes,
-                    sharers=len(all_drivers),
+                    sharers=len(drivers),
                     host_sharers=host_sharers,
                 )
                 for each, asked in zip(drivers, requests, strict=True)
             ]
 
-        planned(_returning_bytes(staying))  # an error before anything changes
+        planned(_returning_bytes())  # an error before anything changes
         for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
             if function is not _notice_rmm_reinitialize:
                 function(*args, **kwargs)
-        previous, kept = _retire(drivers, staying)
+        previous, kept = _retire(drivers)
         done: list[DeviceInstallation] = []
         wirings: list[Wiring] = []
         try:
@@ -275,27 +272,18 @@ def reinitialize(
                         logging=logging,
                     )
                 )
-            if _installed is not None:
-                _undo_wirings(_installed)
-            wirings += _wire_all(libraries, cudf_prefetch, all_drivers, [*done, *staying])
+            wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
         except BaseException as error:
             while done:
                 undone = done.pop()
                 rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
                 del undone
-            _restore(stacklevel=5)  # of other devices
             # Notebooks keep the last traceback, and its frames would keep the pools.
             traceback.clear_frames(error.__traceback__)
             raise
-        earlier, _installed = (
-            _installed,
-            Installation(
-                [*done, *staying], wirings, watching, "" if watching else "as asked", undo=restore
-            ),
+        _installed = Installation(
+            done, wirings, watching, "" if watching else "as asked", undo=restore
         )
-        if earlier is not None:  # of the devices that stay: it goes when all go
-            _installed.when_released(earlier.release)
-            earlier.stop_monitor()
         _installed.start_monitor()
         rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
         rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
@@ -378,32 +366,18 @@ def _restore(stacklevel: int) -> None:
 
 def _put_back(installation: Installation) -> list[int]:
     """Put back what was there; return the devices on which somebody else's resource stays."""
-    _undo_wirings(installation)
-    replaced = [each.info.device_id for each in installation.devices if not _gives_way(each)]
-    installation.release()
-    return replaced
-
-
-def _undo_wirings(installation: Installation) -> None:
     for wiring in installation.wirings:
         wiring.undo()
-    installation.wirings = ()
-
-
-def _gives_way(device: DeviceInstallation) -> bool:
-    """Put back what a device had; return False where somebody else's resource stays."""
-    _earlier.add(device.managed_mr.managed_mr.residency)
-    if not device.current:
-        return False
-    rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
-    return True
-
-
-def _staying(drivers: Sequence[UvmDriver]) -> tuple[DeviceInstallation, ...]:
-    """Return what is installed on devices that a call for others leaves alone."""
-    meant = {each.info.device_id for each in drivers}
-    devices = () if _installed is None else _installed.devices
-    return tuple(each for each in devices if each.info.device_id not in meant and each.current)
+    replaced = []
+    for device in installation.devices:
+        _earlier.add(device.managed_mr.managed_mr.residency)
+        if device.current:
+            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+        else:
+            replaced.append(device.info.device_id)
+    del device  # or it would keep the pool
+    installation.release()
+    return replaced
 
 
 def _refuse_if_permanent(what: str) -> None:
@@ -414,23 +388,20 @@ def _refuse_if_permanent(what: str) -> None:
         )
 
 
-def _returning_bytes(staying: Sequence[DeviceInstallation]) -> int:
+def _returning_bytes() -> int:
     """Bytes that an earlier installation gives back when it goes: pools that nothing lives in."""
     devices = () if _installed is None else _installed.devices
     return sum(
         device.managed_mr.managed_mr.slab_bytes + device.sizes.ipc_bytes
         for device in devices
-        if device not in staying and device.managed_mr.get_allocated_bytes() == 0
+        if device.managed_mr.get_allocated_bytes() == 0
     )
 
 
 def _retire(
     drivers: Sequence[UvmDriver],
-    staying: Sequence[DeviceInstallation],
 ) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, tuple[int, int]]]:
     """Take an earlier installation down, so that its memory is free for the new one.
-
-    What is on other devices stays, and the installation for it.
 
     Returns
     -------
@@ -444,15 +415,12 @@ def _retire(
     if _installed is not None:
         for device in _installed.devices:
             pool = device.managed_mr
-            if device not in staying and (live_bytes := pool.get_allocated_bytes()):
+            if live_bytes := pool.get_allocated_bytes():
                 trim_pools((pool,))
                 kept[device.info.device_id] = live_bytes, pool.managed_mr.slab_bytes
             del pool
-        del device
-    if staying:
-        _give_up_others(staying)
-    else:
         _restore(stacklevel=6)
+        del device
     for each in drivers:
         device_id = each.info.device_id
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
@@ -461,18 +429,6 @@ def _retire(
     # Frames in an exception's traceback may be the last that hold the old pool.
     gc.collect()
     return previous, kept
-
-
-def _give_up_others(staying: Sequence[DeviceInstallation]) -> None:
-    """Put back what was there on all devices but some."""
-    assert _installed is not None
-    going = [each for each in _installed.devices if each not in staying]
-    _installed.devices = tuple(staying)
-    for each in going:
-        device_id, adaptors = each.info.device_id, each.adaptors
-        if not _gives_way(each):
-            warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=6)
-        warn_of_adaptors(device_id, adaptors, stacklevel=6)
 
 
 def _wire_all(

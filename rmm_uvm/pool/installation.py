@@ -44,9 +44,8 @@ class Installation:
     Attributes
     ----------
     devices : tuple of DeviceInstallation
-        One for each device, those of the last call first. Empty once the pools are restored or
-        replaced: the handle then lets go of them, since notebooks keep every value they showed, and
-        a pool as long as its handle.
+        One for each device. Empty once the pools are restored or replaced: the handle then lets go
+        of them, since notebooks keep every value they showed, and a pool as long as its handle.
     wirings : tuple of Wiring
         The libraries, and cuDF's own prefetch.
     monitor : rmm_uvm.monitor or None
@@ -82,7 +81,7 @@ class Installation:
         off_on: int | None = None,
     ) -> None:
         self.devices = tuple(devices)
-        self.wirings: Sequence[Wiring] = tuple(wirings)
+        self.wirings = tuple(wirings)
         self.monitor = monitor
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
