@@ -8,6 +8,7 @@ Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover bui
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging as logs
 import os
@@ -15,13 +16,15 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import rmm
 import rmm.rmm as rmm_module
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import (
     AvailabilityError,
@@ -46,6 +49,7 @@ from rmm_uvm.pool.install_warnings import (
     leases_of,
     warn_about,
     warn_of_adaptors,
+    warn_of_others,
     warn_replaced,
 )
 from rmm_uvm.pool.installation import Installation
@@ -61,6 +65,7 @@ __all__ = ["current_installation", "earlier_pool_holds", "reinitialize", "restor
 _installed: Installation | None = None
 _left: Installation | None = None  # the last that the off switch left out
 _earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
+_noting = threading.Lock()  # of `_earlier`
 _changing = threading.RLock()  # one call at a time changes what is installed
 _logger = logs.getLogger("rmm_uvm")
 
@@ -72,16 +77,33 @@ def current_installation() -> Installation | None:
 
 def earlier_pool_holds(address: int) -> bool:
     """Whether memory at an address is of a pool that was installed once, and is not any more."""
-    return any(each.holds(address) for each in tuple(_earlier))
+    with _noting:
+        earlier = tuple(_earlier)
+    return any(each.holds(address) for each in earlier)
 
 
-def _renew_lock() -> None:
-    """In a child of a fork: whoever held it in the parent is not here."""
-    global _changing
-    _changing = threading.RLock()
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for others that change what is installed.
+
+    A thread of ours does not: who stops it waits for it, such as for a callback of a monitor.
+    """
+    lock = _changing
+    if not lock.acquire(blocking=not isinstance(threading.current_thread(), OwnThread)):
+        raise AvailabilityError("another thread is changing what is installed: call again later")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+def _renew_locks() -> None:
+    """In a child of a fork: whoever held them in the parent is not here."""
+    global _changing, _noting
+    _changing, _noting = threading.RLock(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _finish(made: Installation, given: dict[str, Any]) -> None:
@@ -128,7 +150,8 @@ def reinitialize(
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.pool.sizing`.
     devices : int or sequence of int
-        CUDA ordinals. Others keep what they have. With a `UvmDriver`, its own: leave it out.
+        CUDA ordinals. Others keep what they have, but for pools of an earlier call, which
+        go. With a `UvmDriver`, its own: leave it out.
     logging : bool
         Log every allocation with RMM's logging adaptor.
     log_file_name : str or None
@@ -186,7 +209,8 @@ def reinitialize(
     Warns
     -----
     ReplacedResourceWarning
-        If a resource that somebody else had installed is replaced, or an adaptor over our pool.
+        If a resource that somebody else had installed is replaced, or an adaptor over our pool; if
+        an earlier call's pool goes on a device that this call is not for.
     CapacityWarning
         If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
     NeighborWarning
@@ -213,7 +237,7 @@ def reinitialize(
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
     global _installed
-    with _changing:
+    with _turn():
         if is_off():
             return _left_out(ordinals_of(devices, driver), monitor)
         drivers = drivers_of(devices, driver)
@@ -282,7 +306,11 @@ def reinitialize(
             traceback.clear_frames(error.__traceback__)
             raise
         _installed = Installation(
-            done, wirings, watching, "" if watching else "as asked", undo=restore
+            done,
+            wirings,
+            watching,
+            "" if watching else "as asked",
+            undo=functools.partial(_restore, stacklevel=4),
         )
         _installed.start_monitor()
         rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
@@ -339,7 +367,7 @@ def restore() -> None:
 def _restore(stacklevel: int) -> None:
     """Do as `restore`; warn so many frames up from who warns."""
     global _installed
-    with _changing:
+    with _turn():
         _stop_left()
         if _installed is None:
             return
@@ -370,7 +398,8 @@ def _put_back(installation: Installation) -> list[int]:
         wiring.undo()
     replaced = []
     for device in installation.devices:
-        _earlier.add(device.managed_mr.managed_mr.residency)
+        with _noting:
+            _earlier.add(device.managed_mr.managed_mr.residency)
         if device.current:
             rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
         else:
@@ -419,8 +448,11 @@ def _retire(
                 trim_pools((pool,))
                 kept[device.info.device_id] = live_bytes, pool.managed_mr.slab_bytes
             del pool
+        meant = {each.info.device_id for each in drivers}
+        others = [each.info.device_id for each in _installed.devices if each.current]
         _restore(stacklevel=6)
         del device
+        warn_of_others([each for each in others if each not in meant], sorted(meant), stacklevel=5)
     for each in drivers:
         device_id = each.info.device_id
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
@@ -469,7 +501,7 @@ def _notice_rmm_reinitialize() -> None:
     ours on every other one, while RMM's Python side reports the default.
     """
     global _installed
-    with _changing:
+    with _turn():
         if _installed is None:
             return
         _refuse_if_permanent("rmm.reinitialize")

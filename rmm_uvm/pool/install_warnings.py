@@ -13,7 +13,7 @@ from rmm_uvm.errors import CapacityWarning, ReplacedResourceWarning
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["leases_of", "warn_about", "warn_of_adaptors", "warn_replaced"]
+__all__ = ["leases_of", "warn_about", "warn_of_adaptors", "warn_of_others", "warn_replaced"]
 
 
 def warn_about(installation: Installation) -> None:
@@ -67,6 +67,26 @@ def warn_of_adaptors(device_id: int, names: Sequence[str], stacklevel: int) -> N
         warnings.warn(
             f"{', '.join(names)} over rmm_uvm's pool on device {device_id} goes with it: put it "
             "over the resource that is there now, such as by rmm.statistics.enable_statistics()",
+            ReplacedResourceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_others(gone: Sequence[int], meant: Sequence[int], stacklevel: int) -> None:
+    """Warn that pools of an earlier call went on devices that this one is not for, if any did.
+
+    Parameters
+    ----------
+    gone, meant : sequence of int
+        Ordinals of these devices, and of those that the call is for.
+    stacklevel : int
+        As in `warnings.warn`, from here.
+    """
+    if gone:
+        ids = ", ".join(map(str, gone))
+        warnings.warn(
+            f"rmm_uvm's pool on device {ids} goes: the last call decides; give it all devices, "
+            f"devices={sorted([*gone, *meant])}",
             ReplacedResourceWarning,
             stacklevel=stacklevel,
         )

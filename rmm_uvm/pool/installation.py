@@ -17,7 +17,7 @@ import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import ManagedResidency
-from rmm_uvm.errors import AvailabilityError, FindingWarning
+from rmm_uvm.errors import AvailabilityError, UvmWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.machine.device_info import Availability, DeviceInfo
@@ -227,7 +227,7 @@ class Installation:
             return
         try:
             self._undo()
-        except (AvailabilityError, FindingWarning) as refused:
+        except (AvailabilityError, UvmWarning) as refused:
             if error is None:
                 raise
             error.add_note(str(refused))  # the body's own error is the one to see

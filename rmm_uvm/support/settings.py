@@ -211,7 +211,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         _of_rmm(
             "devices",
             Foreign("ordinal, list"),
-            "CUDA devices; others keep what they have.",
+            "CUDA devices; the last call decides.",
             default=0,
         ),
         _of_rmm(

@@ -165,7 +165,7 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
       if (ptr == nullptr) { return ptr; }  // of no bytes
       levels_->allocated(bytes);
     } catch (rmm::out_of_memory const&) {
-      if (bytes <= room.unasked_bytes() && !trims_) { throw; }
+      if (bytes <= room.unasked_bytes() && trims_ == 0) { throw; }
       ptr = allocate_asked(stream, bytes, alignment);  // other threads were faster, or trim
     }
   }
@@ -185,16 +185,16 @@ void* uvm_resource_adaptor_impl::allocate_asked(cuda::stream_ref stream,
 {
   auto& room = residency_->room();
   for (int more = most_waits;; --more) {
-    if (trims_) { std::lock_guard const turn{room.mutex()}; }
+    auto const before = trims_.load();
+    if (before % 2 == 1) { std::lock_guard const turn{room.mutex()}; }
     if (bytes > room.spare_bytes()) { return allocate_past_slabs(stream, bytes, alignment); }
-    bool const trimmed = trims_;
     try {
       pool_room::request const asked{rmm::align_up(bytes, granularity), false};
       auto* const ptr = take(stream, bytes, alignment);
       if (ptr != nullptr) { levels_->allocated(bytes); }
       return ptr;
     } catch (rmm::out_of_memory const&) {
-      bool const others = bytes > room.spare_bytes() || trimmed || trims_;  // have it for now
+      bool const others = bytes > room.spare_bytes() || trims_ != before;  // had it for then
       if (!others || more == 0) { throw; }
     }
   }
@@ -341,14 +341,14 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
   }
   stream_handle handle = nullptr;
   if (!is_done(driver.own_stream(own_stream_use::frees, handle))) { return outcome; }
-  trims_ = true;
+  ++trims_;
   try {
     outcome = trim_in(handle, pool_maximum_bytes);
   } catch (...) {
-    trims_ = false;
+    ++trims_;
     throw;
   }
-  trims_               = false;
+  ++trims_;
   discards_past_bytes_ = 0;
   return outcome;
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import warnings
 from typing import Any
 
@@ -454,3 +455,52 @@ def test_stream_of_none_is_refused_in_rmms_words() -> None:
         for call in (resource.allocate, lambda *args, of=resource: of.deallocate(0, *args)):
             with pytest.raises(TypeError, match="stream argument cannot be None"):
                 call(1000, None)
+
+
+def test_pool_on_a_device_that_the_last_call_is_not_for_goes_with_a_warning() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    install(devices=[0, 2])
+    with pytest.warns(
+        ReplacedResourceWarning, match=r"on device 0, 2 goes.*devices=\[0, 1, 2\]"
+    ) as seen:
+        install(devices=1)
+    assert [each.filename for each in seen] == [__file__]
+    assert rmm.mr.get_per_device_resource(0) is before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        install(devices=[0, 1])  # which has all of the earlier ones
+
+
+def test_callback_that_restores_while_another_thread_does_ends() -> None:
+    called, refused = threading.Event(), []
+
+    def on_finding(_: Any) -> None:
+        called.set()
+        time.sleep(0.3)  # the main thread is at it by then
+        try:
+            rmm_uvm.restore()
+        except AvailabilityError as error:
+            refused.append(str(error))
+
+    handle = install(
+        maximum_pool_size="256MiB", monitor={"on_finding": on_finding, "interval_seconds": 0.01}
+    )
+    kept = [rmm.DeviceBuffer(size=100 * MIB, mr=handle.managed_mr)]
+    assert called.wait(60)
+    rmm_uvm.restore()
+    assert set(refused) <= {"another thread is changing what is installed: call again later"}
+    assert current_installation() is None
+    del kept
+
+
+def test_leaving_the_context_names_its_line_and_not_instead_of_the_bodys_error() -> None:
+    with pytest.warns(ReplacedResourceWarning) as seen, install() as handle:
+        over("statistics", handle.managed_mr)
+    assert [each.filename for each in seen] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        handle = install()
+        over("statistics", handle.managed_mr)
+        error = ValueError("mine")
+        handle.__exit__(ValueError, error, None)
+    assert "StatisticsResourceAdaptor over rmm_uvm's pool" in error.__notes__[0]

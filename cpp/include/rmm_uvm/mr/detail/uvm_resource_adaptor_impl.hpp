@@ -113,7 +113,7 @@ class uvm_resource_adaptor_impl {
   observer_slot observer_;
   std::atomic<std::uint64_t> refused_frees_{0};
   std::size_t discards_past_bytes_{0};  // populated; with the lock of `pool_room`
-  std::atomic<bool> trims_{false};      // it has free pieces, which go back to the pool
+  std::atomic<unsigned> trims_{0};      // ended ones twice; odd: one has free pieces, for now
 };
 
 }  // namespace rmm_uvm::mr::detail
