@@ -16,8 +16,8 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import rmm
@@ -58,6 +58,7 @@ from rmm_uvm.pool.slabs import trim_pools
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.off_switch import is_off
+from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
 __all__ = ["current_installation", "earlier_pool_holds", "reinitialize", "restore"]
@@ -65,8 +66,9 @@ __all__ = ["current_installation", "earlier_pool_holds", "reinitialize", "restor
 _installed: Installation | None = None
 _left: Installation | None = None  # the last that the off switch left out
 _earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
-_noting = threading.Lock()  # of `_earlier`
-_changing = threading.RLock()  # one call at a time changes what is installed
+_noting = ProcessLock()  # of `_earlier`
+# One call at a time changes what is installed; of each process, as a child of a fork has its own.
+_changing: dict[int, threading.RLock] = {}
 _logger = logs.getLogger("rmm_uvm")
 
 
@@ -77,33 +79,32 @@ def current_installation() -> Installation | None:
 
 def earlier_pool_holds(address: int) -> bool:
     """Whether memory at an address is of a pool that was installed once, and is not any more."""
-    with _noting:
+    with _noting():
         earlier = tuple(_earlier)
     return any(each.holds(address) for each in earlier)
 
 
-@contextmanager
-def _turn() -> Iterator[None]:
-    """Wait for others that change what is installed.
+class _Turn:
+    """The turn of a thread of ours: on it no signal handler raises between two lines."""
 
-    A thread of ours does not: who stops it waits for it, such as for a callback of a monitor.
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise AvailabilityError("another thread is changing what is installed: call later")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _turn() -> AbstractContextManager[object]:
+    """Return what waits for others that change what is installed.
+
+    A thread of ours does not wait: who stops it waits for it, such as for a callback of a monitor.
     """
-    lock = _changing
-    if not lock.acquire(blocking=not isinstance(threading.current_thread(), OwnThread)):
-        raise AvailabilityError("another thread is changing what is installed: call again later")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _renew_locks() -> None:
-    """In a child of a fork: whoever held them in the parent is not here."""
-    global _changing, _noting
-    _changing, _noting = threading.RLock(), threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
+    lock = _changing.setdefault(os.getpid(), threading.RLock())
+    return _Turn(lock) if isinstance(threading.current_thread(), OwnThread) else lock
 
 
 def _finish(made: Installation, given: dict[str, Any]) -> None:
@@ -398,7 +399,7 @@ def _put_back(installation: Installation) -> list[int]:
         wiring.undo()
     replaced = []
     for device in installation.devices:
-        with _noting:
+        with _noting():
             _earlier.add(device.managed_mr.managed_mr.residency)
         if device.current:
             rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)

@@ -8,8 +8,6 @@ Covers doing so, and what came of it. Does not cover finding the pools that are 
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import Any
 import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Trimmed", "trim_pools"]
@@ -71,30 +70,20 @@ def trim_pools(pools: Iterable[UvmResourceAdaptor]) -> Trimmed:
 def _without_rmms_log() -> Iterator[None]:
     """RMM's pool gives slabs back for a request that it cannot serve, and logs that as an error.
 
-    A level that somebody sets meanwhile stays.
+    A level that somebody sets meanwhile stays. A child of a fork that began meanwhile has it back
+    once it trims.
     """
-    global _level
-    with _quiet:
-        _level = rmm.get_logging_level()
-        off = type(_level).off
+    with _quiet():
+        level = _levels.setdefault("before", rmm.get_logging_level())
+        off = type(level).off
         rmm.set_logging_level(off)
         try:
             yield
         finally:
             if rmm.get_logging_level() == off:
-                rmm.set_logging_level(_level)
-            _level = None
+                rmm.set_logging_level(level)
+            _levels.clear()
 
 
-def _renew() -> None:
-    """In a child of a fork: the thread that was at it is not here."""
-    global _quiet, _level
-    _quiet = threading.Lock()
-    if _level is not None:
-        rmm.set_logging_level(_level)
-        _level = None
-
-
-_quiet = threading.Lock()
-_level: Any = None  # of RMM's log, while it is off
-os.register_at_fork(after_in_child=_renew)
+_quiet = ProcessLock()
+_levels: dict[str, Any] = {}  # of RMM's log, while it is off

@@ -21,6 +21,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.slabs import Trimmed, trim_pools
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.process_lock import ProcessLock
 
 __all__ = ["Trimmed", "trim", "trim_when_idle"]
 
@@ -65,12 +66,12 @@ def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
     Examples
     --------
     >>> import rmm, rmm_uvm
-    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="32MiB")
+    >>> mr = rmm_uvm.managed_pool(
+    ...     driver="simulated:64MiB", initial_pool_size="32MiB", maximum_pool_size="256MiB"
+    ... )
     >>> table = rmm.DeviceBuffer(size=40 << 20, mr=mr)
-    >>> mr.managed_mr.slab_bytes >> 20
-    80
     >>> print(rmm_uvm.trim(mr))
-    32.00 MiB given back, and 6.00 MiB discarded beside what is in use
+    32.00 MiB given back, and 84.00 MiB discarded beside what is in use
     """
     pools = managed_pools(mr)
     return trim_pools(pools) if pools else Trimmed(0, 0, "RMM_UVM=off")
@@ -113,7 +114,7 @@ def trim_when_idle(seconds: float | None = 60.0) -> None:
             f"seconds={shown(seconds)}: give a time of {_LEAST_SECONDS} s or more, or None to end "
             "it"
         )
-    with _changing:
+    with _changing():
         if _trimmer is not None:
             _trimmer.stop()
         _trimmer = None
@@ -151,6 +152,7 @@ class _IdleTrimmer:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._pid = os.getpid()
         self._watch = _IdleWatch(_LOOKS)
         self._stopping = threading.Event()
         self._thread = OwnThread(target=self._work, name="rmm_uvm trimmer", daemon=True)
@@ -163,6 +165,8 @@ class _IdleTrimmer:
         atexit.register(self.stop)
 
     def stop(self) -> None:
+        if os.getpid() != self._pid:  # in a child of a fork there is no thread
+            return
         atexit.unregister(self.stop)
         self._stopping.set()
         self._thread.join()
@@ -217,13 +221,5 @@ def _levels_of_installed() -> tuple[_Levels, ...]:
     )
 
 
-def _renew() -> None:
-    """In a child of a fork: the thread is not here."""
-    global _changing, _trimmer
-    _changing = threading.Lock()
-    _trimmer = None
-
-
-_changing = threading.Lock()
+_changing = ProcessLock()
 _trimmer: _IdleTrimmer | None = None
-os.register_at_fork(after_in_child=_renew)

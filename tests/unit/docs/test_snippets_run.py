@@ -185,6 +185,16 @@ def train() -> torch.nn.Module:
     return model
 
 
+@runs("residency.md", "mr = rmm_uvm.managed_pool(")
+def test_trimming_says_what_was_given_back(
+    snippet: Snippet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(snippet.text)
+    told = capsys.readouterr().out.strip()
+    assert told == "32.00 MiB given back, and 84.00 MiB discarded beside what is in use"
+    assert told in snippet.text
+
+
 @runs("training-policies.md", "model = torch.nn.Linear(1024, 1024)")
 def test_training_on_a_simulated_device_prints_what_it_moved(
     snippet: Snippet, capsys: pytest.CaptureFixture[str]

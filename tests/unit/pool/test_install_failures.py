@@ -488,7 +488,7 @@ def test_callback_that_restores_while_another_thread_does_ends() -> None:
     kept = [rmm.DeviceBuffer(size=100 * MIB, mr=handle.managed_mr)]
     assert called.wait(60)
     rmm_uvm.restore()
-    assert set(refused) <= {"another thread is changing what is installed: call again later"}
+    assert set(refused) <= {"another thread is changing what is installed: call later"}
     assert current_installation() is None
     del kept
 

@@ -10,7 +10,7 @@ from rmm_uvm.trace import read as read_trace
 
 from .started import SIMULATED, USES_THE_POOL, run, script
 
-NEEDS_A_GPU = "import rmm\nbuffer = rmm.DeviceBuffer(size=1 << 20)\n"
+NEEDS_A_GPU = "import rmm\nimport rmm._cuda.gpu as gpu\ngpu.getDevice()\n"
 
 
 def test_script_that_needs_a_gpu_has_a_hint_after_its_traceback_and_no_trace(
