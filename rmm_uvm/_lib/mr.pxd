@@ -8,7 +8,6 @@ from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 
-from rmm.librmm.cuda_stream_ref cimport stream_ref
 from rmm.librmm.memory_resource cimport (
     any_resource,
     device_accessible,
@@ -38,8 +37,6 @@ cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr
             shared_ptr[managed_residency], shared_ptr[managed_account], prefetch_mode) except +
         uint64_t refused_frees() noexcept
         shared_ptr[memory_level_source] levels() except +
-        void* allocate(stream_ref, size_t, size_t) except +
-        bool try_deallocate(stream_ref, void*, size_t) noexcept
 
 cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr::detail" nogil:
     cdef struct trim_outcome:
@@ -60,8 +57,6 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         shared_ptr[memory_level_source] levels() noexcept
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
-        void* allocate(stream_ref, size_t, size_t) except +
-        bool try_deallocate(stream_ref, void*, size_t) noexcept
 
 cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass simulated_cuda_memory_resource:
@@ -70,6 +65,32 @@ cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_
 cdef extern from "rmm_uvm/mr/bounded_resource.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass bounded_resource:
         bounded_resource(any_resource[device_accessible], size_t) except +
+
+cdef extern from * nogil:
+    """
+    #include <cuda/memory_resource>
+    #include <cuda/stream>
+
+    // Of whatever C++ types the streams and resources of an RMM are.
+    template <typename Resource, typename Stream>
+    void* allocate_in(Resource& from, Stream stream, std::size_t bytes, std::size_t alignment)
+    {
+      return from.allocate(cuda::stream_ref{stream}, bytes, alignment);
+    }
+    template <typename Resource, typename Stream>
+    bool try_deallocate_in(Resource& to, Stream stream, void* ptr, std::size_t bytes) noexcept
+    {
+      return to.try_deallocate(cuda::stream_ref{stream}, ptr, bytes);
+    }
+    template <typename Reference>
+    cuda::mr::any_resource<cuda::mr::device_accessible> any_of(Reference reference)
+    {
+      return cuda::mr::any_resource<cuda::mr::device_accessible>{reference};
+    }
+    """
+    void* allocate_in[Resource, Stream](Resource&, Stream, size_t, size_t) except +
+    bool try_deallocate_in[Resource, Stream](Resource&, Stream, void*, size_t) noexcept
+    any_resource[device_accessible] any_of[Reference](Reference) except +
 
 cdef extern from *:  # overloads of the template that RMM's .pxd defines
     optional[device_async_resource_ref] make_device_async_resource_ref(

@@ -11,7 +11,6 @@ from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
 from libcpp.optional cimport optional
 
-from rmm.librmm.memory_resource cimport any_resource, device_accessible
 from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream cimport Stream
 from rmm.pylibrmm.utils cimport as_stream
@@ -25,11 +24,14 @@ from rmm_uvm._lib.driver cimport (
     memory_range,
 )
 from rmm_uvm._lib.mr cimport (
+    allocate_in,
+    any_of,
     bounded_resource,
     make_device_async_resource_ref,
     managed_memory_resource,
     simulated_cuda_memory_resource,
     trim_outcome,
+    try_deallocate_in,
     uvm_resource_adaptor,
 )
 from rmm_uvm._lib.residency cimport ManagedResidency, as_mode, prefetch_mode
@@ -184,7 +186,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         cdef void* ptr
         stream = as_stream(stream)
         with nogil:
-            ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
+            ptr = allocate_in(dereference(self.resource), stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
@@ -198,7 +200,9 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         cdef bool freed
         stream = as_stream(stream)
         with nogil:
-            freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
+            freed = try_deallocate_in(
+                dereference(self.resource), stream.view(), <void*>ptr, nbytes
+            )
         if not freed:
             raise DoubleFreeError.at(ptr, nbytes)
 
@@ -259,7 +263,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         self.prefetch = prefetch
         self.resource.reset(
             new uvm_resource_adaptor(
-                any_resource[device_accessible](upstream_mr.get_mr()),
+                any_of(upstream_mr.get_mr()),
                 self.managed_mr.residency.handle,
                 mode,
             )
@@ -458,7 +462,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         cdef void* ptr
         stream = as_stream(stream)
         with nogil:
-            ptr = dereference(self.resource).allocate(stream.view(), asked, _ALIGNMENT_BYTES)
+            ptr = allocate_in(dereference(self.resource), stream.view(), asked, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
@@ -472,7 +476,9 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         cdef bool freed
         stream = as_stream(stream)
         with nogil:
-            freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
+            freed = try_deallocate_in(
+                dereference(self.resource), stream.view(), <void*>ptr, nbytes
+            )
         if not freed:
             raise DoubleFreeError.at(ptr, nbytes)
 
@@ -501,7 +507,7 @@ cdef class _BoundedResource(DeviceMemoryResource):
         # Its C++ side shares the pool. A Python side would keep it alive, which keeps this.
         self.asking = asking
         self.resource.reset(
-            new bounded_resource(any_resource[device_accessible](asking.get_mr()), most_bytes)
+            new bounded_resource(any_of(asking.get_mr()), most_bytes)
         )
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
 
