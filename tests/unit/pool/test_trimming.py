@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -178,6 +179,24 @@ def test_threads_allocate_while_another_one_trims() -> None:
     assert (mr.managed_mr.slab_bytes, mr.refused_frees, mr.managed_mr.refused_frees) == (0, 0, 0)
 
 
+@contextmanager
+def trimmed_beside(mr: rmm_uvm.mr.UvmResourceAdaptor) -> Iterator[None]:
+    """Have a thread trim a pool again and again."""
+    ended = threading.Event()
+
+    def trim() -> None:
+        while not ended.is_set():
+            rmm_uvm.trim(mr)
+
+    thread = threading.Thread(target=trim)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def together(count: int, call: Any) -> list[Any]:
     """Return what calls give that begin at the same time, each in a thread."""
     begin = threading.Barrier(count)
@@ -222,35 +241,16 @@ def test_no_request_is_refused_for_a_trim_beside_it(
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "256MiB")
     mr = pool(initial_pool_size=initial)
     kept = rmm.DeviceBuffer(size=MIB, mr=mr)
-    ended = threading.Event()
-
-    def trim() -> None:
-        while not ended.is_set():
-            rmm_uvm.trim(mr)
-
-    trimming_thread = threading.Thread(target=trim)
-    trimming_thread.start()
-    try:
+    with trimmed_beside(mr):
         for _ in range(1000):
             used_and_freed(mr, 1)
-    finally:
-        ended.set()
-        trimming_thread.join()
     del kept
 
 
 def test_child_of_a_fork_while_a_thread_trims_can_trim_and_logs_as_before() -> None:
     mr = pool()
     level = rmm.get_logging_level()
-    ended = threading.Event()
-
-    def trim() -> None:
-        while not ended.is_set():
-            rmm_uvm.trim(mr)
-
-    trimming_thread = threading.Thread(target=trim)
-    trimming_thread.start()
-    try:
+    with trimmed_beside(mr):
         for _ in range(10):
             child = os.fork()
             if child == 0:
@@ -259,9 +259,6 @@ def test_child_of_a_fork_while_a_thread_trims_can_trim_and_logs_as_before() -> N
                 rmm_uvm.trim_when_idle(None)
                 os._exit(0 if rmm.get_logging_level() == level else 3)
             assert os.waitpid(child, 0)[1] == 0
-    finally:
-        ended.set()
-        trimming_thread.join()
 
 
 def test_memory_that_cannot_be_freed_is_told() -> None:
