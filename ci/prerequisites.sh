@@ -7,6 +7,7 @@
 #   check_prerequisites       ends the script with one line when something is missing
 #   require_browser           Chromium for the tests of reports; as root on Debian it is installed
 #   make_builder              what compiles the package and the C++ tests, in build/venv-build: sets $builder
+#   more_rmm MINOR...         has what is built from then on compiled for these RMMs too, as 26.6
 #   make_environment NAME [EXTRAS]   installs rmm-uvm, and rmm-uvm-mortgage without a GPU, into
 #                             build/venv-NAME: sets $environment
 #   tree_seed                 prints a number for what is drawn by chance
@@ -82,6 +83,22 @@ for path in sys.argv[1:]:
 print("cmake", "ninja", sep="\n")
 ' "$repository/pyproject.toml" "$repository/mortgage/pyproject.toml" >"$builder/requirements.txt"
   "$builder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$builder/requirements.txt"
+}
+
+# more_rmm MINOR...: the wheels that are needed go to build/rmm. CUDA 12 has the same headers.
+more_rmm() {
+  local minor folder folders=
+  for minor in "$@"; do
+    folder=$repository/build/rmm/$minor
+    if [ ! -d "$folder" ]; then
+      rm -rf "$folder.partial"
+      "$builder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+        --target "$folder.partial" "rmm-cu13==$minor.*" "librmm-cu13==$minor.*"
+      mv "$folder.partial" "$folder"
+    fi
+    folders+=";$folder"
+  done
+  export CMAKE_ARGS="-DRMM_UVM_MORE_RMM=${folders#;}"
 }
 
 # build_wheels FOLDER SOURCES...: the wheels of packages, built by what make_builder has.

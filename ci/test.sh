@@ -75,6 +75,8 @@ beside() {
   waited run_pytest --doctest-modules --pyargs rmm_uvm rmm_uvm_mortgage || status=$?
   step "API reference"
   waited bash "$repository/ci/build_api.sh" || status=$?
+  step "the oldest RMM that is supported, for CUDA 12; the newest, for CUDA 13, is beside everything else"
+  { waited bash "$repository/ci/wheels.sh" build && waited bash "$repository/ci/wheels.sh" test 12 26.6; } || status=$?
   step "style"
   finished "$style" style || status=$?
   return "$status"

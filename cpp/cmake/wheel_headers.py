@@ -1,10 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Print, separated by semicolons, where the wheels put librmm, rapids_logger and CUDA's headers."""
+"""Print where wheels put headers: CUDA's on the first line, then one line for each RMM.
+
+    python wheel_headers.py [FOLDER...]
+
+The first RMM is the one beside this Python, a further one is in each FOLDER, as `pip install
+--target` makes it. A line has, separated by semicolons, RMM's version as 26.08, and the folders of
+librmm, of rapids_logger, and of RMM's Python packages.
+"""
 
 import importlib.metadata
 import importlib.util
 import pathlib
+import re
+import sys
 
 
 def package_root(name: str) -> pathlib.Path:
@@ -23,4 +32,21 @@ def cuda_include() -> pathlib.Path:
     raise SystemExit("nvidia-cuda-runtime has no cuda.h")
 
 
-print(package_root("librmm"), package_root("rapids_logger"), cuda_include(), sep=";", end="")
+def rmm_line(packages: pathlib.Path) -> str:
+    """Return the line of the RMM whose wheels are in a folder."""
+    header = packages / "librmm" / "include" / "rmm" / "version_config.hpp"
+    found = [
+        re.search(rf"^#define RMM_VERSION_{part} +(\d+)", header.read_text(), re.MULTILINE)
+        for part in ("MAJOR", "MINOR")
+    ]
+    if None in found:
+        raise SystemExit(f"{header} does not say RMM's version")
+    major, minor = (int(match[1]) for match in found)
+    own_logger = packages / "rapids_logger"
+    logger = own_logger if own_logger.is_dir() else package_root("rapids_logger")
+    folders = ";".join(str(path) for path in (packages / "librmm", logger, packages))
+    return f"{major}.{minor:02};{folders}"
+
+
+installed = package_root("librmm").parent
+print(cuda_include(), *map(rmm_line, (installed, *map(pathlib.Path, sys.argv[1:]))), sep="\n")

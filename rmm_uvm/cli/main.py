@@ -18,6 +18,7 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.subcommands import Subcommand, added_subcommands, load, refuse_known
 from rmm_uvm.errors import UvmError
+from rmm_uvm.support.requirements import own_distribution
 
 __all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main", "make_group"]
 
@@ -99,7 +100,8 @@ def make_group() -> LazyGroup:
         context_settings={"help_option_names": ["-h", "--help"]},
         no_args_is_help=True,
     )
-    return click.version_option(package_name="rmm-uvm", message="rmm-uvm %(version)s")(group)
+    name = own_distribution()
+    return click.version_option(package_name=name, message="rmm-uvm %(version)s")(group)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rmm_uvm.dask.defaults import register_defaults
 from rmm_uvm.dask.preload import dask_setup, dask_teardown
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.support.submodules import submodule
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def __getattr__(name: str) -> Any:
             raise
         # Not only where it is missing: one that is too old has not all of the names.
         raise AvailabilityError(
-            f"rmm_uvm.dask.{name} needs Dask: pip install 'rmm-uvm[dask]' ({error})"
+            f"rmm_uvm.dask.{name} needs Dask: {install_extra('dask')} ({error})"
         ) from None
     globals()[name] = value  # the next use is a plain look-up
     return value

@@ -35,7 +35,7 @@ from rmm_uvm.doctor.simulated import SIMULATED_FEATURES
 from rmm_uvm.doctor.topology import describe
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.host_memory import HostMemory
-from rmm_uvm.support.requirements import rmm_problem
+from rmm_uvm.support.requirements import rmm_package, rmm_problem
 from rmm_uvm.support.variables import unknown_variables
 
 __all__ = [
@@ -80,6 +80,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         cuda=cuda,
         kernel_driver=kernel_driver,
         rmm_problem=problem,
+        cuda_major=rmm_package(packages)[1],
         extension=probe.extension(),
         counters=probe.counters(),
         attach=probe.attach(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rmm_uvm.doctor.facts import Feature
-from rmm_uvm.support.optional_packages import Requirement
+from rmm_uvm.support.optional_packages import OURS, Requirement
 
 __all__ = ["ADDED", "PURPOSES", "extras"]
 
@@ -50,7 +50,7 @@ def extras(requirements: Iterable[Requirement], installed: Installed) -> tuple[F
     return tuple(
         _extra(name, purpose, needed[extra], installed)
         for name, purpose in PURPOSES.items()
-        if (extra := ADDED.get(name, ("rmm-uvm", name))) in needed
+        if (extra := ADDED.get(name, (OURS, name))) in needed
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, Feature, KernelDriverFacts
 from rmm_uvm.doctor.topology import describe
 from rmm_uvm.support.requirements import (
-    CUDA_MAJOR,
+    MINIMUM_CUDA,
     MINIMUM_DISCARD_DRIVER,
     MINIMUM_DRIVER,
     Version,
@@ -33,11 +33,14 @@ class Facts:
     ----------
     rmm_problem : str
         What is wrong with the installed RMM; empty if nothing is.
+    cuda_major : int
+        The CUDA major that RMM is for.
     """
 
     cuda: CudaFacts
     kernel_driver: KernelDriverFacts
     rmm_problem: str
+    cuda_major: int
     extension: Capability
     counters: Capability
     attach: Capability
@@ -130,10 +133,11 @@ def _managed_pool(facts: Facts) -> Capability:
         return Capability.no(reason)
     if not cuda.devices:
         return Capability.no(cuda.reason or _NO_DEVICE.reason)
-    if cuda.cuda_version and cuda.cuda_version[0] < CUDA_MAJOR:
+    if cuda.cuda_version and cuda.cuda_version < MINIMUM_CUDA[facts.cuda_major]:
         return Capability.no(
             f"the driver supports CUDA {format_version(cuda.cuda_version)}; RMM for CUDA "
-            f"{CUDA_MAJOR} needs driver {format_version(MINIMUM_DRIVER)} or newer",
+            f"{facts.cuda_major} needs driver "
+            f"{format_version(MINIMUM_DRIVER[facts.cuda_major])} or newer",
         )
     if lacking := [device for device in cuda.devices if not device.managed_memory]:
         return Capability.no(

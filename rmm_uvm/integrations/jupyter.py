@@ -22,6 +22,7 @@ from rmm_uvm.report import Report
 from rmm_uvm.report.summary import cell_summary
 from rmm_uvm.report.words import clock_text
 from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.watch.monitor import Monitor, running
 
 __all__ = ["load", "unload"]
@@ -42,7 +43,7 @@ def load(shell: Any) -> None:
     """
     problem = too_old("jupyter", "ipython")
     if not problem and shell is None:
-        problem = "there is no session of IPython or Jupyter: pip install 'rmm-uvm[jupyter]'"
+        problem = f"there is no session of IPython or Jupyter: {install_extra('jupyter')}"
     if problem:
         raise AvailabilityError(f"magics of rmm_uvm: {problem}")
     magics = _Magics(shell)

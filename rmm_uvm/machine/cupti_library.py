@@ -10,13 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.support.requirements import CUDA_MAJOR
 
 __all__ = ["LIBRARY_NAME", "find_cupti"]
 
-LIBRARY_NAME = f"libcupti.so.{CUDA_MAJOR}"
+# Beside RMM for CUDA 12 too: records are read as CUDA 13's headers lay them out, and it asks for
+# nothing but a driver of CUDA 13.
+_CUDA_MAJOR = 13
+LIBRARY_NAME = f"libcupti.so.{_CUDA_MAJOR}"
 
-_INSTALL = f"pip install 'nvidia-cuda-cupti>={CUDA_MAJOR},<{CUDA_MAJOR + 1}'"
+_INSTALL = f"pip install 'nvidia-cuda-cupti>={_CUDA_MAJOR},<{_CUDA_MAJOR + 1}'"
 
 
 def find_cupti(toolkit: Path = Path("/usr/local/cuda")) -> tuple[str | None, Availability]:
@@ -41,7 +43,7 @@ def find_cupti(toolkit: Path = Path("/usr/local/cuda")) -> tuple[str | None, Ava
     """
     path, wrong = _by_pathfinder(), ""
     if path is not None and LIBRARY_NAME not in path:
-        path, wrong = None, f"{path} is not for CUDA {CUDA_MAJOR}; "
+        path, wrong = None, f"{path} is not for CUDA {_CUDA_MAJOR}; "
     if path is None:
         in_toolkit = toolkit / "extras/CUPTI/lib64" / LIBRARY_NAME
         path = str(in_toolkit) if in_toolkit.exists() else None

@@ -8,7 +8,7 @@ Covers doing so, and what came of it. Does not cover finding the pools that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,18 @@ import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.support.process_lock import ProcessLock
+from rmm_uvm.support.requirements import parse_version
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["Trimmed", "trim_pools"]
+__all__ = ["RMM_KEEPS", "Trimmed", "trim_pools"]
+
+_GIVES_BACK = (26, 10)  # the first RMM whose pool gives slabs back
+RMM_KEEPS = (
+    ""
+    if parse_version(rmm.__version__)[:2] >= _GIVES_BACK
+    else f"slabs stay in the pool of RMM {rmm.__version__}, which gives none back before 26.10"
+)
+"""Why slabs stay whatever is done; empty where they do not."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +40,9 @@ class Trimmed:
     given_back_bytes : int
         Managed memory that went back to the driver: slabs of which nothing was in use.
     discarded_bytes : int
-        What is free in slabs of which something is in use. It takes no device memory any more, and
-        is not copied. What of it was on the host keeps its host memory.
+        What is free in slabs that stay, mostly for what is in use of them. It is not copied any
+        more, so that the kernel driver has its device memory for whoever asks; it counts as taken
+        until then. What of it was on the host keeps its host memory.
     reason : str
         Why not all that could go went; empty otherwise.
     """
@@ -49,7 +59,7 @@ class Trimmed:
         return f"{done}: {self.reason}" if self.reason else done
 
 
-def trim_pools(pools: Iterable[UvmResourceAdaptor]) -> Trimmed:
+def trim_pools(pools: Collection[UvmResourceAdaptor]) -> Trimmed:
     """Have each of some pools give back what it can; see `rmm_uvm.trim`."""
     given_back_bytes, discarded_bytes = 0, 0
     reasons: dict[str, None] = {}
@@ -63,6 +73,8 @@ def trim_pools(pools: Iterable[UvmResourceAdaptor]) -> Trimmed:
             discarded_bytes += discarded
             if reason:
                 reasons[f"device {pool.driver.info.device_id}: {reason}"] = None
+    if RMM_KEEPS and any(pool.managed_mr.slab_bytes for pool in pools):
+        reasons[RMM_KEEPS] = None
     return Trimmed(given_back_bytes, discarded_bytes, "; ".join(reasons))
 
 

@@ -19,7 +19,7 @@ import rmm
 from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.installed import managed_pools
-from rmm_uvm.pool.slabs import Trimmed, trim_pools
+from rmm_uvm.pool.slabs import RMM_KEEPS, Trimmed, trim_pools
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.process_lock import ProcessLock
 
@@ -56,8 +56,8 @@ def trim(mr: rmm.mr.DeviceMemoryResource | None = None) -> Trimmed:
     Waits for the work that used the memory last. Thread-safe: who allocates or frees meanwhile may
     wait. The pool takes new memory when it needs it again, some of it at a time. What is not told:
     a slab that is as large as all addresses that its pool may take stays, and so do slabs of a pool
-    that you built from RMM's own classes; what is free in them is discarded. RMM logs nothing
-    meanwhile, in no thread.
+    that you built from RMM's own classes, and all slabs with an RMM before 26.10; what is free in
+    them is discarded. RMM logs nothing meanwhile, in no thread.
 
     While a stream captures nothing is done, as far as the legacy stream knows of it: not of streams
     that were created to run beside it. Do not call it while one of those captures, nor where a CUDA
@@ -195,7 +195,7 @@ class _IdleTrimmer:
         used = [each._replace(slab_bytes=0) for each in before] != [
             each._replace(slab_bytes=0) for each in after
         ]
-        if trimmed.reason or used or went_bytes != trimmed.given_back_bytes:
+        if trimmed.reason not in ("", RMM_KEEPS) or used or went_bytes != trimmed.given_back_bytes:
             self._watch.begin_anew()
         self._watch.settle(after)
         return trimmed.reason

@@ -19,10 +19,11 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.report import words
 from rmm_uvm.report.document import Axis, Block, Chart, Document, Section, Table, Tasks, Wide, Words
 from rmm_uvm.support.package_files import package_text
+from rmm_uvm.support.requirements import install_extra
 
 __all__ = ["INSTALL_HINT", "as_frame", "as_html"]
 
-INSTALL_HINT = "an HTML report needs Bokeh: pip install 'rmm-uvm[report]'"
+INSTALL_HINT = f"an HTML report needs Bokeh: {install_extra('report')}"
 _MOST_FRAME_PIXELS = 1600  # then the frame scrolls
 
 # A chart on screen is as wide as the window; paper is narrower, and is laid out at once, before the

@@ -13,16 +13,25 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.support.requirements import installed_version, parse_version
+from rmm_uvm.support.requirements import (
+    install_extra,
+    installed_version,
+    own_distribution,
+    parse_version,
+)
 
 __all__ = [
     "ADDITIONS",
+    "OURS",
     "Requirement",
     "check_html",
     "parse_requirement",
     "requirements",
     "too_old",
 ]
+
+OURS = own_distribution()
+"""The distribution that rmm-uvm is installed as."""
 
 ADDITIONS = {"rmm-uvm-mortgage": ("cpu", "gpu")}
 """Distributions that add to rmm-uvm, and their extras."""
@@ -46,7 +55,7 @@ class Requirement:
     extra: str
     package: str
     bounds: tuple[tuple[str, str], ...] = ()
-    distribution: str = "rmm-uvm"
+    distribution: str = OURS
 
     @property
     def remedy(self) -> str:
@@ -63,7 +72,7 @@ class Requirement:
         return f"{self.package} {version} is not {wanted}"
 
 
-def parse_requirement(text: str, distribution: str = "rmm-uvm") -> Requirement | None:
+def parse_requirement(text: str, distribution: str = OURS) -> Requirement | None:
     """Return a line of a distribution's requirements; None if no extra needs it.
 
     Examples
@@ -87,7 +96,7 @@ def requirements() -> tuple[Requirement, ...]:
 
     An addition's extra needs the addition itself first. Nothing if rmm-uvm is not installed.
     """
-    found = _requirements_of("rmm-uvm")
+    found = _requirements_of(OURS)
     if not found:
         return ()
     for distribution, extras in ADDITIONS.items():
@@ -96,7 +105,7 @@ def requirements() -> tuple[Requirement, ...]:
     return tuple(found)
 
 
-def too_old(extra: str, *packages: str, distribution: str = "rmm-uvm") -> str:
+def too_old(extra: str, *packages: str, distribution: str = OURS) -> str:
     """Return which packages of an extra are there in a version that does not do, and the remedy.
 
     Empty if none is. Asked are `packages`, or all of the extra where none are named. What is not
@@ -118,7 +127,7 @@ def check_html() -> None:
     """Raise AvailabilityError where a command's ``--html`` could only fail after all the work."""
     if importlib.util.find_spec("bokeh") is None:
         raise AvailabilityError(
-            "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
+            f"--html needs Bokeh, which is not installed: {install_extra('report')}"
         )
     if problem := too_old("report"):
         raise AvailabilityError(f"--html: {problem}")

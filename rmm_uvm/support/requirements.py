@@ -10,32 +10,41 @@ pyproject.toml : the same requirement of RMM, for pip.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import metadata
 
 __all__ = [
-    "CUDA_MAJOR",
+    "CUDA_MAJORS",
+    "MINIMUM_CUDA",
     "MINIMUM_DISCARD_DRIVER",
     "MINIMUM_DRIVER",
-    "RMM_MINOR",
+    "RMM_MINORS",
     "Version",
+    "install_extra",
     "installed_packages",
     "installed_version",
+    "own_distribution",
     "parse_version",
+    "rmm_package",
     "rmm_problem",
 ]
 
 Version = tuple[int, ...]
 """A dotted version as numbers: 580.159.04 is ``(580, 159, 4)``. Compares as versions do."""
 
-# RMM promises no binary interface from one minor version to the next: its symbols carry the
-# version (librmm's namespace _RMM_26_10), so an extension built for one loads with no other.
-RMM_MINOR: Version = (26, 10)
-CUDA_MAJOR = 13
+# RMM promises no binary interface from one minor version to the next, and from 26.08 on its symbols
+# carry the version (librmm's namespace _RMM_26_10): what is compiled for one loads with no other. A
+# wheel has it compiled for each of these. A minor is listed once ci/wheels.sh passes with it: that
+# something compiles says nothing of whether it works.
+RMM_MINORS: tuple[Version, ...] = ((26, 6), (26, 8), (26, 10))
 
-# The driver branch of CUDA 13.0: CUDA Toolkit release notes, table "CUDA Toolkit and
-# corresponding driver versions".
-MINIMUM_DRIVER: Version = (580,)
+# RMM's headers and Python declarations are the same for both.
+CUDA_MAJORS = (12, 13)
+
+# What RMM for a CUDA major needs, and we: cuMemPrefetchAsync with a location came with CUDA 12.2.
+# CUDA Toolkit release notes, table "CUDA Toolkit and corresponding driver versions".
+MINIMUM_CUDA: Mapping[int, Version] = {12: (12, 2), 13: (13, 0)}
+MINIMUM_DRIVER: Mapping[int, Version] = {12: (535,), 13: (580,)}
 
 # The first public release of the UVM kernel driver whose uvm_ioctl.h has UVM_DISCARD:
 # github.com/NVIDIA/open-gpu-kernel-modules, tag 580.65.06 (absent in 575.51.02).
@@ -44,18 +53,27 @@ MINIMUM_DISCARD_DRIVER: Version = (580, 65, 6)
 # RMM first, then what it needs, then what rmm-uvm works with.
 _PACKAGES = (
     "rmm-uvm",
-    "rmm-cu13",
-    "rmm-cu12",
-    "rmm",
+    *("rmm-uvm-cu12", "rmm-uvm-cu13"),
+    *("rmm-cu13", "rmm-cu12", "rmm"),
     "cuda-bindings",
     "nvidia-cuda-runtime",
-    "cudf-cu13",
-    "cupy-cuda13x",
+    *("cudf-cu13", "cudf-cu12"),
+    *("cupy-cuda13x", "cupy-cuda12x"),
     "torch",
     "xgboost",
     "dask-cuda",
 )
-_INSTALL_RMM = f"pip install 'rmm-cu{CUDA_MAJOR}=={'.'.join(map(str, RMM_MINOR))}.*'"
+
+
+def own_distribution() -> str:
+    """Return the name under which rmm-uvm is installed: with the CUDA major in a release."""
+    names = (_PACKAGES[0], *(f"rmm-uvm-cu{major}" for major in CUDA_MAJORS))
+    return next((name for name in names if installed_version(name) is not None), names[0])
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs an extra, as ``pip install 'rmm-uvm-cu13[dask]'``."""
+    return f"pip install '{own_distribution()}[{extra}]'"
 
 
 def parse_version(text: str) -> Version:
@@ -84,34 +102,72 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def rmm_problem(packages: Mapping[str, str]) -> str:
+def rmm_package(packages: Mapping[str, str]) -> tuple[str, int]:
+    """Return the name of the installed RMM's package, and the CUDA major that it is for.
+
+    conda's package carries no CUDA version in its name: there it is that of cuda-bindings, which
+    RMM needs. Without any RMM it is what would be installed.
+
+    Examples
+    --------
+    >>> rmm_package({"rmm-cu12": "26.10.0"})
+    ('rmm-cu12', 12)
+    >>> rmm_package({"rmm": "26.10.0", "cuda-bindings": "12.9.2"})
+    ('rmm', 12)
+    """
+    for major in CUDA_MAJORS:
+        if f"rmm-cu{major}" in packages:
+            return f"rmm-cu{major}", major
+    bindings = parse_version(packages.get("cuda-bindings", ""))
+    major = bindings[0] if bindings and bindings[0] in CUDA_MAJORS else CUDA_MAJORS[-1]
+    return "rmm" if "rmm" in packages else f"rmm-cu{major}", major
+
+
+def rmm_problem(packages: Mapping[str, str], compiled: Collection[Version] = RMM_MINORS) -> str:
     """Return what is wrong with the installed RMM in one line, empty if nothing is.
 
     Parameters
     ----------
     packages : mapping of str to str
         Version by distribution name, as from `installed_packages`.
+    compiled : collection of Version
+        RMM's minors that this rmm-uvm is compiled for.
 
     Examples
     --------
-    >>> rmm_problem({"rmm-cu13": "26.10.0"})
-    ''
+    >>> rmm_problem({"rmm-cu13": "26.10.0"}), rmm_problem({"rmm-cu12": "26.6.0"})
+    ('', '')
     >>> rmm_problem({"rmm-cu13": "26.12.0"})
-    "rmm-cu13 26.12.0 is not the 26.10 that rmm-uvm is built for: pip install 'rmm-cu13==26.10.*'"
+    "rmm-cu13 26.12.0 is not tested, 26.06, 26.08 and 26.10 are: pip install 'rmm-cu13==26.10.*'"
     """
-    if other := [name for name in packages if re.fullmatch(r"rmm-cu(?!13$)\d+", name)]:
-        name = other[0]
+    both = [f"rmm-cu{major}" for major in CUDA_MAJORS if f"rmm-cu{major}" in packages]
+    if len(both) > 1:
+        everything = " ".join(f"{name} lib{name}" for name in both)
         return (
-            f"{name} {packages[name]} is not for CUDA {CUDA_MAJOR}: "
-            f"pip uninstall {name} lib{name}, then {_INSTALL_RMM}"
+            f"{' and '.join(both)} are installed over each other: pip uninstall {everything}, "
+            f"then {_install(both[-1], RMM_MINORS[-1])}"
         )
-    # conda's package carries no CUDA version in its name.
-    name = f"rmm-cu{CUDA_MAJOR}" if f"rmm-cu{CUDA_MAJOR}" in packages else "rmm"
+    name, _ = rmm_package(packages)
     if name not in packages:
-        return f"RMM is not installed: {_INSTALL_RMM}"
-    if parse_version(packages[name])[:2] != RMM_MINOR:
-        minor = ".".join(map(str, RMM_MINOR))
+        return f"RMM is not installed: {_install(name, RMM_MINORS[-1])}"
+    minor = parse_version(packages[name])[:2]
+    if minor not in RMM_MINORS:
         return (
-            f"{name} {packages[name]} is not the {minor} that rmm-uvm is built for: {_INSTALL_RMM}"
+            f"{name} {packages[name]} is not tested, {_listed(RMM_MINORS)} are: "
+            f"{_install(name, RMM_MINORS[-1])}"
+        )
+    if minor not in compiled:
+        return (
+            f"it is compiled for RMM {_listed(sorted(compiled))}, beside {name} {packages[name]}: "
+            f"{_install(name, max(compiled, default=RMM_MINORS[-1]))}, or a wheel from ci/wheels.sh"
         )
     return ""
+
+
+def _install(name: str, minor: Version) -> str:
+    return f"pip install '{name}=={'.'.join(map(str, minor))}.*'"
+
+
+def _listed(minors: Collection[Version]) -> str:
+    named = [f"{major}.{minor:02}" for major, minor in minors]
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

@@ -13,6 +13,7 @@ import dataclasses
 import datetime
 import os
 import platform
+import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -32,7 +33,7 @@ from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.off_switch import is_off
-from rmm_uvm.support.requirements import installed_version
+from rmm_uvm.support.requirements import installed_packages
 from rmm_uvm.watch import stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.sampling import sources
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "driver_version", "versions"]
 
-_PACKAGES = ("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x")
+_PACKAGES = ("rmm-uvm", "rmm", "cudf", "cupy")  # and with the CUDA major in the name
 
 
 def driver_version(watched: Iterable[WatchedDevice]) -> str:
@@ -62,10 +63,12 @@ def driver_version(watched: Iterable[WatchedDevice]) -> str:
 
 def versions(driver: str = "") -> dict[str, str]:
     """Return versions by name, of those that are there."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        if (version := installed_version(package)) is not None:
-            found[package] = version
+    installed = {
+        package: version
+        for package, version in installed_packages().items()
+        if re.sub(r"-cu(da)?\d+x?$", "", package) in _PACKAGES
+    }
+    found = {"python": platform.python_version(), **installed}
     return {**found, "CUDA driver": driver} if driver else found
 
 

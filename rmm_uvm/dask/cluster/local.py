@@ -27,6 +27,7 @@ from rmm_uvm.dask.preload import EVENT_TOPIC, REFUSED
 from rmm_uvm.dask.worker.nanny import LocalNanny
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.support.off_switch import is_off
+from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.support.variables import setting
 
 __all__ = ["RefusedStarts", "local_cluster"]
@@ -170,7 +171,7 @@ def _cuda_kind() -> Any:
         from dask_cuda import LocalCUDACluster
     except ImportError as error:
         raise AvailabilityError(
-            f"a cluster on GPUs needs dask-cuda: pip install 'rmm-uvm[dask]' ({error})"
+            f"a cluster on GPUs needs dask-cuda: {install_extra('dask')} ({error})"
         ) from None
     return LocalCUDACluster
 
@@ -221,5 +222,5 @@ def _ucx_problem() -> str:
     try:
         importlib.import_module("distributed_ucxx")
     except ImportError as error:
-        return f"distributed-ucxx cannot be imported ({error}); pip install 'rmm-uvm[dask]'"
+        return f"distributed-ucxx cannot be imported ({error}); {install_extra('dask')}"
     return ""

@@ -29,13 +29,14 @@ from rmm_uvm.dask.comm.staging import staging_for_frames
 from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.requirements import install_extra
 
 try:
     from distributed_ucxx.config import get_rmm_config, get_ucx_config
     from distributed_ucxx.ucxx import UCXX, UCXXBackend, UCXXConnector, UCXXListener
 except ImportError as error:
     raise ImportError(
-        "protocol 'ucxuvm' needs distributed-ucxx: pip install 'rmm-uvm[dask]'"
+        f"protocol 'ucxuvm' needs distributed-ucxx: {install_extra('dask')}"
     ) from error
 
 __all__ = ["PREFIX", "UvmBackend", "UvmComm"]

@@ -12,6 +12,7 @@ from typing import Any
 
 from rmm_uvm.dask.dashboard.history import History
 from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.support.requirements import install_extra
 
 __all__ = ["PageServer", "can_have_page"]
 
@@ -28,7 +29,7 @@ def can_have_page(scheduler: Any) -> Availability:
         import bokeh.server.tornado
         import distributed.dashboard.core  # noqa: F401 - refuses a Bokeh that is too old
     except ImportError as error:
-        reason = f"a page needs Bokeh: pip install 'rmm-uvm[dask]' ({error})"
+        reason = f"a page needs Bokeh: {install_extra('dask')} ({error})"
         return Availability(available=False, reason=reason)
     applications = getattr(getattr(scheduler, "http_application", None), "applications", ())
     if not any(isinstance(app, bokeh.server.tornado.BokehTornado) for app in applications):

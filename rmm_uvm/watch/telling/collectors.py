@@ -15,6 +15,7 @@ from typing import Any
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.requirements import install_extra
 
 __all__ = ["library", "register", "unregister"]
 
@@ -39,7 +40,7 @@ def library() -> Any:
         if (error.name or "").partition(".")[0] != "prometheus_client":
             raise AvailabilityError(f"prometheus_client cannot be imported: {error}") from None
         raise AvailabilityError(
-            "exporting metrics needs prometheus_client: pip install 'rmm-uvm[prometheus]'"
+            f"exporting metrics needs prometheus_client: {install_extra('prometheus')}"
         ) from None
     if problem := too_old("prometheus"):
         raise AvailabilityError(f"exporting metrics: {problem}")

@@ -137,6 +137,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         this = threading.current_thread()
+        this.name = "rmm_uvm metrics"  # as the server's; Python 3.14 tells the system
         self._requests[this] = request
         try:
             super().process_request_thread(request, client_address)

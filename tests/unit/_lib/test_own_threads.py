@@ -113,7 +113,7 @@ def test_every_thread_of_ours_blocks_signals_has_a_name_and_is_joined(
 ) -> None:
     before = thread_ids()
     with every_thread(monkeypatch):
-        assert becomes_true(lambda: names_since(before) >= NAMES)  # one names itself as it begins
+        assert becomes_true(lambda: names_since(before) == NAMES)  # one names itself as it begins
         found = new_threads(before)
         assert mistakes(found) == []
         assert names_since(before) == NAMES

@@ -21,11 +21,19 @@ def version(name):
     return pretended.get(name) or true_version(name)
 metadata.version = version
 """
-OTHER_MINOR = PRETEND.format(pretended={"rmm-cu13": "26.12.0"})
-CUDA_12 = PRETEND.format(pretended={"rmm-cu12": "26.10.0"})
-NO_RMM = PRETEND.format(pretended={"rmm-cu13": None, "rmm": None}) + (
+OTHER_MINOR = PRETEND.format(pretended={"rmm-cu12": None, "rmm-cu13": "26.12.0"})
+BOTH = PRETEND.format(pretended={"rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"})
+NO_RMM = PRETEND.format(pretended={"rmm-cu12": None, "rmm-cu13": None, "rmm": None}) + (
     "import sys; sys.modules['rmm'] = None"
 )
+NOT_COMPILED = """
+import pathlib
+true_glob = pathlib.Path.glob
+def glob(path, pattern):
+    found = true_glob(path, pattern)
+    return [path / "rmm-26.02"] if pattern == "rmm-*" else found
+pathlib.Path.glob = glob
+"""
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
@@ -45,9 +53,10 @@ def use_after(preparation: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("preparation", "message"),
     [
-        (OTHER_MINOR, "rmm-cu13 26.12.0 is not the 26.10 that rmm-uvm is built for: pip install"),
-        (CUDA_12, "rmm-cu12 26.10.0 is not for CUDA 13: pip uninstall rmm-cu12"),
+        (OTHER_MINOR, "rmm-cu13 26.12.0 is not tested, 26.06, 26.08 and 26.10 are: pip install"),
+        (BOTH, "rmm-cu12 and rmm-cu13 are installed over each other: pip uninstall rmm-cu12"),
         (NO_RMM, "RMM is not installed: pip install"),
+        (NOT_COMPILED, "it is compiled for RMM 26.02, beside "),
     ],
 )
 def test_use_beside_another_rmm_is_one_line(preparation: str, message: str) -> None:

@@ -182,6 +182,23 @@ def test_examine_driver_575_has_neither_pool_nor_discard() -> None:
     assert "580.65.06" in report.feature("discard").reason
 
 
+@pytest.mark.parametrize(
+    ("packages", "cuda_version", "reason"),
+    [
+        ({"rmm-cu12": "26.10.0"}, (12, 9), ""),
+        ({"rmm": "26.10.0", "cuda-bindings": "12.9.2"}, (12, 9), ""),
+        ({"rmm-cu12": "26.10.0"}, (12, 1), "RMM for CUDA 12 needs driver 535 or newer"),
+        ({"rmm": "26.10.0"}, (12, 9), "RMM for CUDA 13 needs driver 580 or newer"),
+    ],
+)
+def test_driver_that_is_needed_follows_what_rmm_is_for(
+    packages: Any, cuda_version: Any, reason: str
+) -> None:
+    found = examined(packages=packages, cuda=cuda(device(), cuda_version=cuda_version))
+    told = found.feature("managed_pool").reason
+    assert told.endswith(reason) if reason else not told
+
+
 def test_examine_driver_575_below_compatibility_library_has_pool_without_discard() -> None:
     report = examined(kernel_driver=KernelDriverFacts(version=(575, 51, 3)))
     assert report.is_installable
@@ -289,12 +306,17 @@ def test_examine_many_devices_without_access_are_shortened() -> None:
 @pytest.mark.parametrize(
     ("packages", "expected"),
     [
-        ({"rmm-cu13": "26.12.0"}, "rmm-cu13 26.12.0 is not the 26.10 that rmm-uvm is built for"),
-        ({"rmm-cu13": "27.10.0"}, "27.10.0 is not the 26.10"),
-        ({"rmm-cu12": "26.10.0"}, "pip uninstall rmm-cu12 librmm-cu12, then pip install 'rmm-cu13"),
-        ({"rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"}, "rmm-cu12 26.10.0 is not for CUDA 13"),
-        ({"rmm": "26.8.0"}, "rmm 26.8.0 is not the 26.10"),
+        ({"rmm-cu13": "26.12.0"}, "26.12.0 is not tested, 26.06, 26.08 and 26.10 are: pip install"),
+        ({"rmm-cu13": "27.10.0"}, "27.10.0 is not tested"),
+        ({"rmm-cu12": "26.4.0"}, "rmm-cu12 26.4.0 is not tested"),
+        (
+            {"rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"},
+            "rmm-cu12 and rmm-cu13 are installed over each other: pip uninstall rmm-cu12 "
+            "librmm-cu12 rmm-cu13 librmm-cu13, then pip install 'rmm-cu13==26.10.*'",
+        ),
+        ({"rmm": "26.2.0"}, "rmm 26.2.0 is not tested"),
         ({}, "RMM is not installed: pip install 'rmm-cu13==26.10.*'"),
+        ({"cuda-bindings": "12.9.2"}, "RMM is not installed: pip install 'rmm-cu12==26.10.*'"),
     ],
 )
 def test_examine_wrong_rmm_is_named_before_all_else(packages: Any, expected: str) -> None:
@@ -303,7 +325,10 @@ def test_examine_wrong_rmm_is_named_before_all_else(packages: Any, expected: str
     assert report.plans == ()
 
 
-@pytest.mark.parametrize("packages", [{"rmm-cu13": "26.10.3"}, {"rmm": "26.10.0a12"}])
+@pytest.mark.parametrize(
+    "packages",
+    [{"rmm-cu13": "26.10.3"}, {"rmm": "26.10.0a12"}, {"rmm-cu12": "26.6.0"}, {"rmm": "26.8.1"}],
+)
 def test_examine_right_rmm_is_installable(packages: Any) -> None:
     assert examined(packages=packages).is_installable
 

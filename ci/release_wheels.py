@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Make the wheels of a release of the wheel that the sources give.
+
+    python ci/release_wheels.py WHEEL FOLDER
+
+The wheel of the sources is for one RMM. If it is compiled for all that are supported, it serves
+each of them, for CUDA 12 and 13 alike: rmm-uvm-cu12 and rmm-uvm-cu13 have the same files, and ask
+for other packages. Prints the paths, one a line.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from wheel.wheelfile import WheelFile
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FIRST_UCXX = 50  # distributed-ucxx 0.50 is of RAPIDS 26.06, and there is one for each RAPIDS
+
+
+def requirements() -> SimpleNamespace:
+    """Return rmm_uvm.support.requirements, which needs nothing to be installed."""
+    path = REPOSITORY / "rmm_uvm" / "support" / "requirements.py"
+    return SimpleNamespace(**runpy.run_path(str(path)))
+
+
+def range_of(minors: tuple[tuple[int, ...], ...]) -> tuple[str, str]:
+    """Return the range of RAPIDS' versions, and that of distributed-ucxx', as pip writes ranges."""
+    (year, first), (last_year, last) = minors[0], minors[-1]
+    following = (last_year, last + 2) if last < 12 else (last_year + 1, 2)
+    count = (last_year - year) * 6 + (last - first) // 2 + 1
+    return (
+        f">={year}.{first},<{following[0]}.{following[1]}",
+        f">=0.{FIRST_UCXX},<0.{FIRST_UCXX + count}",
+    )
+
+
+def metadata_of(text: str, cuda: int, minors: tuple[tuple[int, ...], ...]) -> str:
+    """Return a wheel's METADATA as a release for a CUDA major has it."""
+    rapids, ucxx = range_of(minors)
+    newest = re.escape(".".join(map(str, minors[-1])))
+    lines = []
+    for line in text.splitlines(keepends=True):
+        changed = line
+        if line.startswith("Name: "):
+            changed = f"Name: rmm-uvm-cu{cuda}\n"
+        elif line.startswith("Requires-Dist: "):
+            changed = re.sub(rf"=={newest}\.\*", rapids, changed)
+            changed = re.sub(r"==0\.\d+\.\*", ucxx, changed) if "ucxx" in changed else changed
+            changed = re.sub(r"-cu13\b", f"-cu{cuda}", changed)
+            changed = changed.replace("cupy-cuda13x", f"cupy-cuda{cuda}x")
+        lines.append(changed)
+    return "".join(lines)
+
+
+def release(wheel: Path, folder: Path, cuda: int, minors: tuple[tuple[int, ...], ...]) -> Path:
+    """Write one wheel of a release; return its path."""
+    name = f"rmm_uvm_cu{cuda}"
+    to = folder / wheel.name.replace("rmm_uvm", name, 1)
+    with WheelFile(wheel) as source, WheelFile(to, "w") as made:
+        folders = {path.split("/")[2] for path in source.namelist() if "/_lib/rmm-" in path}
+        lacking = {f"rmm-{major}.{minor:02}" for major, minor in minors} - folders
+        if lacking:
+            to.unlink()
+            raise SystemExit(f"{wheel.name} is not compiled for {', '.join(sorted(lacking))}")
+        for entry in source.infolist():
+            if entry.filename.endswith(".dist-info/RECORD"):
+                continue  # is written when the file is closed
+            content = source.read(entry)
+            if entry.filename.endswith(".dist-info/METADATA"):
+                content = metadata_of(content.decode(), cuda, minors).encode()
+            entry.filename = re.sub(r"^rmm_uvm(-[^/]+\.dist-info/)", rf"{name}\1", entry.filename)
+            made.writestr(entry, content)
+    return to
+
+
+def main() -> None:
+    """Make both."""
+    wheel, folder = map(Path, sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    known = requirements()
+    for cuda in known.CUDA_MAJORS:
+        print(release(wheel, folder, cuda, known.RMM_MINORS))
+
+
+if __name__ == "__main__":
+    main()
