@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from wheel.wheelfile import WheelFile
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-FIRST_UCXX = 50  # distributed-ucxx 0.50 is of RAPIDS 26.06, and there is one for each RAPIDS
 
 
 def requirements() -> SimpleNamespace:
@@ -33,11 +32,15 @@ def range_of(minors: tuple[tuple[int, ...], ...]) -> tuple[str, str]:
     """Return the range of RAPIDS' versions, and that of distributed-ucxx', as pip writes ranges."""
     (year, first), (last_year, last) = minors[0], minors[-1]
     following = (last_year, last + 2) if last < 12 else (last_year + 1, 2)
-    count = (last_year - year) * 6 + (last - first) // 2 + 1
     return (
         f">={year}.{first},<{following[0]}.{following[1]}",
-        f">=0.{FIRST_UCXX},<0.{FIRST_UCXX + count}",
+        f">=0.{ucxx_of(year, first)},<0.{ucxx_of(*following)}",
     )
+
+
+def ucxx_of(year: int, month: int) -> int:
+    """Return the minor of distributed-ucxx that is of a RAPIDS: 50 for 26.06, one more for each."""
+    return 50 + (year - 26) * 6 + (month - 6) // 2
 
 
 def metadata_of(text: str, cuda: int, minors: tuple[tuple[int, ...], ...]) -> str:

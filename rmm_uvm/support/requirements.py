@@ -27,6 +27,7 @@ __all__ = [
     "parse_version",
     "rmm_package",
     "rmm_problem",
+    "tested",
 ]
 
 Version = tuple[int, ...]
@@ -121,6 +122,18 @@ def rmm_package(packages: Mapping[str, str]) -> tuple[str, int]:
     bindings = parse_version(packages.get("cuda-bindings", ""))
     major = bindings[0] if bindings and bindings[0] in CUDA_MAJORS else CUDA_MAJORS[-1]
     return "rmm" if "rmm" in packages else f"rmm-cu{major}", major
+
+
+def tested() -> str:
+    """Return which RMMs are tested.
+
+    Examples
+    --------
+    >>> tested()
+    'tested with RMM 26.06, 26.08 and 26.10, for CUDA 12 and 13'
+    """
+    majors = " and ".join(map(str, CUDA_MAJORS))
+    return f"tested with RMM {_listed(RMM_MINORS)}, for CUDA {majors}"
 
 
 def rmm_problem(packages: Mapping[str, str], compiled: Collection[Version] = RMM_MINORS) -> str:
