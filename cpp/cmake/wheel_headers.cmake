@@ -6,6 +6,7 @@
 #   wheel_cuda          CUDA's headers
 #   wheel_rmm_MINOR     RMM's, for each of rmm_minors (26.10, say); wheel_rmm is the first one
 #   rmm_packages_MINOR  a variable: the folder with RMM's Python packages
+#   installed_rmm       a variable: the first of rmm_minors; librmm_root and logger_root are its folders
 set(RMM_UVM_MORE_RMM "" CACHE STRING
   "Folders with the wheels of other RMM minors, as pip install --target makes them: each is built for")
 execute_process(
@@ -27,8 +28,8 @@ target_include_directories(wheel_cuda SYSTEM INTERFACE "${cuda_include}")
 foreach(line IN LISTS wheel_paths)
   string(REPLACE "|" ";" line "${line}")
   list(GET line 0 minor)
-  list(GET line 1 librmm_root)
-  list(GET line 2 logger_root)
+  list(GET line 1 librmm)
+  list(GET line 2 logger)
   list(GET line 3 rmm_packages_${minor})
   if(minor IN_LIST rmm_minors)
     message(FATAL_ERROR "RMM_UVM_MORE_RMM has RMM ${minor} twice, or it is installed")
@@ -36,11 +37,15 @@ foreach(line IN LISTS wheel_paths)
   list(APPEND rmm_minors ${minor})
   add_library(wheel_rmm_${minor} INTERFACE)
   target_include_directories(
-    wheel_rmm_${minor} SYSTEM INTERFACE "${librmm_root}/include/rapids" "${librmm_root}/include"
-                                        "${logger_root}/include")
-  target_link_libraries(wheel_rmm_${minor} INTERFACE wheel_cuda "${librmm_root}/lib64/librmm.so")
+    wheel_rmm_${minor} SYSTEM INTERFACE "${librmm}/include/rapids" "${librmm}/include"
+                                        "${logger}/include")
+  target_link_libraries(wheel_rmm_${minor} INTERFACE wheel_cuda "${librmm}/lib64/librmm.so")
   target_compile_definitions(wheel_rmm_${minor}
                              INTERFACE LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE)
+  if(NOT DEFINED installed_rmm)
+    set(installed_rmm ${minor})
+    set(librmm_root "${librmm}")
+    set(logger_root "${logger}")
+    add_library(wheel_rmm ALIAS wheel_rmm_${minor})
+  endif()
 endforeach()
-list(GET rmm_minors 0 installed_rmm)
-add_library(wheel_rmm ALIAS wheel_rmm_${installed_rmm})
