@@ -8,6 +8,7 @@
 #include <rmm/aligned.hpp>
 #include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
+#include <rmm/version_config.hpp>
 
 #include <algorithm>
 #include <array>
@@ -100,13 +101,45 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
                            " in one piece: free some, or raise the limit named here (" + why + ")"};
 }
 
+/**
+ * @brief Has the pool serve a request.
+ *
+ * In RMM 26.06 a stream that takes over what is free in another one waits for that, but what it was
+ * not handed of it goes on as memory of the stream's event as it was recorded before: a third
+ * stream that takes it over waits for too little, and is handed memory that is in use (RMM 26.08
+ * has it mended; lost bytes were seen on an H200). Freeing something in the stream records its
+ * event anew.
+ */
+void* uvm_resource_adaptor_impl::serve(cuda::stream_ref stream,
+                                       std::size_t bytes,
+                                       std::size_t alignment)
+{
+#if RMM_VERSION_MAJOR == 26 && RMM_VERSION_MINOR < 8
+  std::lock_guard const lock{serving_};  // nobody takes it over before that
+  auto* const ptr = upstream_.allocate(stream, bytes, alignment);
+  auto& driver    = residency_->driver();
+  // In a capture the event would be none that others may wait for.
+  if (ptr == nullptr || driver.capturing(stream.get()) != capture_state::none) { return ptr; }
+  try {
+    pool_room::request const without_growth{pool_room::request::no_slab};
+    upstream_.deallocate(
+      stream, upstream_.allocate(stream, granularity, granularity), granularity, granularity);
+  } catch (...) {  // all is handed out: wait for what was taken over
+    static_cast<void>(driver.synchronize(stream.get()));
+  }
+  return ptr;
+#else
+  return upstream_.allocate(stream, bytes, alignment);
+#endif
+}
+
 void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,
                                                    std::size_t alignment)
 {
   void* ptr = nullptr;
   try {
-    ptr = upstream_.allocate(stream, bytes, alignment);
+    ptr = serve(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
     refuse(bytes, without_location(error.what()));
   }
@@ -263,9 +296,8 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
     auto& piece = pieces_.emplace_back();  // first: later there may be no memory for it
     pool_room::request const without_growth{pool_room::request::no_slab};
     try {
-      piece.address =
-        reinterpret_cast<std::uintptr_t>(from_.upstream_.allocate(stream_, bytes, granularity));
-      piece.bytes = bytes;
+      piece.address = reinterpret_cast<std::uintptr_t>(from_.serve(stream_, bytes, granularity));
+      piece.bytes   = bytes;
       return piece;
     } catch (rmm::out_of_memory const&) {
       pieces_.pop_back();

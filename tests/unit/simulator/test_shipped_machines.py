@@ -17,7 +17,10 @@ from rmm_uvm.simulator.profile import CONSTANTS
 REPOSITORY = Path(__file__).resolve().parents[3]
 DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()
 HEADER = REPOSITORY / "cpp/include/rmm_uvm/sim/machine_profile.hpp"
-REQUIRED = {"h200-pcie5", "a100-pcie4", "v100-pcie3", "gh200-c2c", "gtx1080ti-pcie3", "uvm-smart"}
+REQUIRED = {
+    *("h200-pcie5", "a100-pcie4", "v100-pcie3", "gh200-c2c", "gtx1080ti-pcie3", "uvm-smart"),
+    *("h100-pcie5", "b200-pcie5", "l4-pcie4", "l40s-pcie4", "a10-pcie4", "rtx4090-pcie4"),
+}
 
 
 def test_shipped_machines_are_those_that_are_needed() -> None:

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ class uvm_resource_adaptor_impl {
     std::size_t bytes,
     std::size_t alignment,
     std::vector<memory_range>* were_empty = nullptr);
+  [[nodiscard]] void* serve(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment);
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
@@ -106,6 +108,7 @@ class uvm_resource_adaptor_impl {
   [[gnu::cold]] void discard_dead() noexcept;
 
   upstream_type upstream_;
+  std::mutex serving_;  // see `serve`
   std::shared_ptr<rmm_uvm::managed_residency> residency_;
   prefetch_mode mode_;
   live_allocations live_;
