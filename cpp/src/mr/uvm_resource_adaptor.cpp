@@ -8,7 +8,6 @@
 #include <rmm/aligned.hpp>
 #include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
-#include <rmm/version_config.hpp>
 
 #include <algorithm>
 #include <array>
@@ -101,20 +100,12 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
                            " in one piece: free some, or raise the limit named here (" + why + ")"};
 }
 
-/**
- * @brief Has the pool serve a request.
- *
- * In RMM 26.06 a stream that takes over what is free in another one waits for that, but what it was
- * not handed of it goes on as memory of the stream's event as it was recorded before: a third
- * stream that takes it over waits for too little, and is handed memory that is in use (RMM 26.08
- * has it mended; lost bytes were seen on an H200). Freeing something in the stream records its
- * event anew.
- */
+#ifdef RMM_UVM_POOL_FORGETS_WAITS
+/** @brief Frees something in the stream after each allocation: its event is recorded anew. */
 void* uvm_resource_adaptor_impl::serve(cuda::stream_ref stream,
                                        std::size_t bytes,
                                        std::size_t alignment)
 {
-#if RMM_VERSION_MAJOR == 26 && RMM_VERSION_MINOR < 8
   std::lock_guard const lock{serving_};  // nobody takes it over before that
   auto* const ptr = upstream_.allocate(stream, bytes, alignment);
   auto& driver    = residency_->driver();
@@ -128,10 +119,8 @@ void* uvm_resource_adaptor_impl::serve(cuda::stream_ref stream,
     static_cast<void>(driver.synchronize(stream.get()));
   }
   return ptr;
-#else
-  return upstream_.allocate(stream, bytes, alignment);
-#endif
 }
+#endif
 
 void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
                                                    std::size_t bytes,

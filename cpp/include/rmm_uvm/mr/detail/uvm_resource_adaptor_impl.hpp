@@ -8,6 +8,8 @@
 #include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
 
+#include <rmm/version_config.hpp>
+
 #include <cuda/memory_resource>
 #include <cuda/stream>
 
@@ -19,6 +21,16 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+/**
+ * In RMM 26.06 a stream that takes over what is free in another one waits for that, but what it was
+ * not handed of it goes on as memory of the stream's event as it was recorded before. A third
+ * stream that takes it over waits for too little, and is handed memory that is in use: on an H200
+ * bytes were lost, in RMM's own pools too. RMM 26.08 records the event anew.
+ */
+#if RMM_VERSION_MAJOR == 26 && RMM_VERSION_MINOR < 8
+#define RMM_UVM_POOL_FORGETS_WAITS
+#endif
 
 namespace rmm_uvm::mr::detail {
 
@@ -86,7 +98,14 @@ class uvm_resource_adaptor_impl {
     std::size_t bytes,
     std::size_t alignment,
     std::vector<memory_range>* were_empty = nullptr);
+#ifdef RMM_UVM_POOL_FORGETS_WAITS
   [[nodiscard]] void* serve(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment);
+#else
+  [[nodiscard]] void* serve(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
+  {
+    return upstream_.allocate(stream, bytes, alignment);
+  }
+#endif
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
@@ -108,7 +127,9 @@ class uvm_resource_adaptor_impl {
   [[gnu::cold]] void discard_dead() noexcept;
 
   upstream_type upstream_;
-  std::mutex serving_;  // see `serve`
+#ifdef RMM_UVM_POOL_FORGETS_WAITS
+  std::mutex serving_;
+#endif
   std::shared_ptr<rmm_uvm::managed_residency> residency_;
   prefetch_mode mode_;
   live_allocations live_;
