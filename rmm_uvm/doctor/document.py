@@ -24,7 +24,7 @@ from rmm_uvm.report.document import (
 )
 from rmm_uvm.support.messages import shown_name
 from rmm_uvm.support.off_switch import OFF
-from rmm_uvm.support.requirements import tested
+from rmm_uvm.support.requirements import supported_rmm
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["document", "neighbors"]
@@ -68,7 +68,7 @@ def neighbors(topology: Topology, *, is_measured: bool = False) -> Iterator[Bloc
 
 def _sections(report: DoctorReport, *, with_links: bool) -> Iterator[Section]:
     yield _section(
-        "Versions", [_grid(("", ""), report.versions.items(), wraps=1), Paragraph(tested())]
+        "Versions", [_grid(("", ""), report.versions.items(), wraps=1), Paragraph(supported_rmm())]
     )
     yield _section("Devices", _devices(report))
     if report.devices:

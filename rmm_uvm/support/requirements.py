@@ -27,7 +27,7 @@ __all__ = [
     "parse_version",
     "rmm_package",
     "rmm_problem",
-    "tested",
+    "supported_rmm",
 ]
 
 Version = tuple[int, ...]
@@ -124,12 +124,12 @@ def rmm_package(packages: Mapping[str, str]) -> tuple[str, int]:
     return "rmm" if "rmm" in packages else f"rmm-cu{major}", major
 
 
-def tested() -> str:
+def supported_rmm() -> str:
     """Return which RMMs are tested.
 
     Examples
     --------
-    >>> tested()
+    >>> supported_rmm()
     'tested with RMM 26.06, 26.08 and 26.10, for CUDA 12 and 13'
     """
     majors = " and ".join(map(str, CUDA_MAJORS))

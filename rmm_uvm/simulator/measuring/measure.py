@@ -173,13 +173,15 @@ def similar_machine(gpu: str) -> Machine:
     >>> from rmm_uvm.simulator.measuring import similar_machine
     >>> print(similar_machine("NVIDIA GH200 480GB"))
     gh200-c2c (published only)
-    >>> print(similar_machine("NVIDIA L40S"))
+    >>> print(similar_machine("NVIDIA L40"))
     h200-pcie5
     """
-    squeezed = re.sub(r"[^a-z0-9]", "", gpu.lower())
+    words = re.findall(r"[a-z0-9]+", gpu.lower())
+    # A model is one word or several, as of RTX 3080 Ti: an L40 is no L4, and a GH200 no H200.
+    ends = range(1, len(words) + 1)
+    said = {"".join(words[begin:end]) for end in ends for begin in range(end)}
     models = {name: name.partition("-")[0] for name in shipped_names()}
-    # The longest, since a GH200 is not an H200.
-    alike = sorted((name for name in models if models[name] in squeezed), key=_length_of_model)
+    alike = sorted((name for name in models if models[name] in said), key=_length_of_model)
     return load_machine(alike[-1] if alike else _DEFAULT_BASE)
 
 

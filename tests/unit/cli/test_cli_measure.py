@@ -125,7 +125,11 @@ def test_json_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
         ("Tesla V100-PCIE-32GB", "v100-pcie3"),
         ("NVIDIA GeForce GTX 1080 Ti", "gtx1080ti-pcie3"),
         ("NVIDIA GeForce RTX 3080 Ti", "rtx3080ti-pcie4"),
-        ("NVIDIA L40S", "h200-pcie5"),
+        ("NVIDIA L40S", "l40s-pcie4"),
+        ("NVIDIA L40", "h200-pcie5"),
+        ("NVIDIA H100 80GB HBM3", "h100-pcie5"),
+        ("NVIDIA A10", "a10-pcie4"),
+        ("NVIDIA B200", "b200-pcie5"),
         ("", "h200-pcie5"),
     ],
 )

@@ -165,7 +165,7 @@ def test_load_unknown_name_lists_the_known_and_the_closest(machines: Path) -> No
 
 def test_load_unknown_name_like_none_has_no_guess(machines: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match="there is no machine 'zzz': use a100-pcie4"
+        ConfigurationError, match="there is no machine 'zzz': use a10-pcie4"
     ) as error:
         load_machine("zzz")
     assert "did you mean" not in str(error.value)
