@@ -72,8 +72,10 @@ def release(wheel: Path, folder: Path, cuda: int, minors: tuple[tuple[int, ...],
             to.unlink()
             raise SystemExit(f"{wheel.name} is not compiled for {', '.join(sorted(lacking))}")
         for entry in source.infolist():
-            if entry.filename.endswith(".dist-info/RECORD"):
-                continue  # is written when the file is closed
+            # The list is written when the file is closed. With a folder in it, uninstalling would
+            # remove what others put there.
+            if entry.is_dir() or entry.filename.endswith(".dist-info/RECORD"):
+                continue
             content = source.read(entry)
             if entry.filename.endswith(".dist-info/METADATA"):
                 content = metadata_of(content.decode(), cuda, minors).encode()

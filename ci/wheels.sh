@@ -35,13 +35,13 @@ build() {
   echo "compiling for RMM ${minors[*]}"
   build_wheels "$wheels" "$repository"
   PATH=$builder/bin:$PATH auditwheel repair --exclude librmm.so --wheel-dir "$wheels/repaired" \
-    "$wheels"/rmm_uvm-*.whl 2>/dev/null
+    "$wheels"/rmm_uvm-*.whl 2>"$wheels/log" || { cat "$wheels/log" >&2 && exit 1; }
   rm -f "$repository"/dist/rmm_uvm_cu*.whl
   "$builder/bin/python" "$repository/ci/release_wheels.py" "$wheels"/repaired/*.whl "$repository/dist"
   rm -r "$wheels"
 }
 
-# check CUDA RMM [WHEEL]: in an environment of its own, which is kept for the next time.
+# check CUDA RMM [WHEEL]: in an environment of its own, made anew.
 check() {
   local cuda=$1 minor=$2 wheel=${3:-} ignored=() begin
   [[ " ${minors[*]} " = *" $minor "* ]] || refuse "RMM '$minor': one of ${minors[*]}"
@@ -70,7 +70,7 @@ RESULT
   echo "first result after $((SECONDS - begin)) s"
   "${install[@]}" 'hypothesis>=6.100' 'pytest>=8.2' 'pytest-timeout>=2.3' pandas prometheus-client pyyaml mypy
   # Its pools give no slab back: tests/unit/pool/test_rmm_versions.py says so.
-  [ "$minor" = 26.10 ] || ignored=("--ignore=$repository/tests/unit/pool/test_trimming.py")
+  [[ $minor != 26.6 && $minor != 26.8 ]] || ignored=("--ignore=$repository/tests/unit/pool/test_trimming.py")
   "$environment/bin/python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -p no:cacheprovider -m "not gpu" "${ignored[@]}" "${tests[@]/#/$repository/tests/}"
 }

@@ -35,6 +35,8 @@ def cuda_include() -> pathlib.Path:
 def rmm_line(packages: pathlib.Path) -> str:
     """Return the line of the RMM whose wheels are in a folder."""
     header = packages / "librmm" / "include" / "rmm" / "version_config.hpp"
+    if not header.is_file():
+        raise SystemExit(f"{packages} has no librmm: it is named in RMM_UVM_MORE_RMM")
     found = [
         re.search(rf"^#define RMM_VERSION_{part} +(\d+)", header.read_text(), re.MULTILINE)
         for part in ("MAJOR", "MINOR")

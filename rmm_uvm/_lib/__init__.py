@@ -23,12 +23,13 @@ if importlib.util.find_spec("rmm_uvm._lib.driver") is None:
 # What is derived from RMM's classes is compiled for each RMM, in a folder each: rmm-26.08, say.
 # Beside another one it would fail with an undefined symbol, or later.
 _compiled = {
-    parse_version(folder.name.removeprefix("rmm-")): folder
-    for folder in Path(__file__).parent.glob("rmm-*")
+    minor: file.parent
+    for file in Path(__file__).parent.glob("rmm-*/mr.*.so")
+    if len(minor := parse_version(file.parent.name.removeprefix("rmm-"))) == 2
 }
 _packages = installed_packages()
 if _problem := rmm_problem(_packages, _compiled):
     raise ImportError(f"rmm_uvm cannot be used: {_problem}")
-__path__.append(str(_compiled[parse_version(_packages[rmm_package(_packages)[0]])[:2]]))
+__path__.insert(0, str(_compiled[parse_version(_packages[rmm_package(_packages)[0]])[:2]]))
 
 import rmm as _rmm  # noqa: E402, F401 - loads librmm.so for the compiled layer

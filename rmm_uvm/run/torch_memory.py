@@ -18,6 +18,7 @@ from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.pool.build import budget_on
 from rmm_uvm.residency.budget import Budget, no_automatic_budget, of_torch
 from rmm_uvm.run.request import RunRequest
+from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
 
@@ -58,7 +59,7 @@ def check(request: RunRequest) -> None:
             "--torch and --libraries torch are two allocators for torch: leave one out"
         )
     if importlib.util.find_spec("torch") is None:
-        raise AvailabilityError("--torch: PyTorch is not installed: pip install 'rmm-uvm[torch]'")
+        raise AvailabilityError(f"--torch: PyTorch is not installed: {install_extra('torch')}")
     try:
         torch_budget(request)
     except DriverError as error:

@@ -67,9 +67,13 @@ _PACKAGES = (
 
 
 def own_distribution() -> str:
-    """Return the name under which rmm-uvm is installed: with the CUDA major in a release."""
-    names = (_PACKAGES[0], *(f"rmm-uvm-cu{major}" for major in CUDA_MAJORS))
-    return next((name for name in names if installed_version(name) is not None), names[0])
+    """Return the name under which rmm-uvm is installed: with the CUDA major in a release.
+
+    Of several that are installed over each other it is the one for the RMM that is there.
+    """
+    of_rmm = f"rmm-uvm-cu{rmm_package(installed_packages())[1]}"
+    names = (of_rmm, _PACKAGES[0], *(f"rmm-uvm-cu{major}" for major in CUDA_MAJORS))
+    return next((name for name in names if installed_version(name) is not None), _PACKAGES[0])
 
 
 def install_extra(extra: str) -> str:
@@ -153,7 +157,8 @@ def rmm_problem(packages: Mapping[str, str], compiled: Collection[Version] = RMM
     >>> rmm_problem({"rmm-cu13": "26.12.0"})
     "rmm-cu13 26.12.0 is not tested, 26.06, 26.08 and 26.10 are: pip install 'rmm-cu13==26.10.*'"
     """
-    both = [f"rmm-cu{major}" for major in CUDA_MAJORS if f"rmm-cu{major}" in packages]
+    names = ("rmm", *(f"rmm-cu{major}" for major in CUDA_MAJORS))  # the first is conda's
+    both = [name for name in names if name in packages]
     if len(both) > 1:
         everything = " ".join(f"{name} lib{name}" for name in both)
         return (

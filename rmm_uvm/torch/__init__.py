@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.requirements import install_extra
 
 try:
     import torch as _torch
 except ImportError as error:
     raise AvailabilityError(
-        "rmm_uvm.torch needs PyTorch, which is not installed: pip install 'rmm-uvm[torch]'"
+        f"rmm_uvm.torch needs PyTorch, which is not installed: {install_extra('torch')}"
     ) from error
 if problem := too_old("torch"):
     raise AvailabilityError(f"rmm_uvm.torch: {problem}")

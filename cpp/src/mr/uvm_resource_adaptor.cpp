@@ -101,24 +101,37 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
 }
 
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
-/** @brief Frees something in the stream after each allocation: its event is recorded anew. */
+/** @brief Frees something in the stream after each request, also one that was refused. */
 void* uvm_resource_adaptor_impl::serve(cuda::stream_ref stream,
                                        std::size_t bytes,
                                        std::size_t alignment)
 {
-  std::lock_guard const lock{serving_};  // nobody takes it over before that
-  auto* const ptr = upstream_.allocate(stream, bytes, alignment);
-  auto& driver    = residency_->driver();
+  // Nobody takes anything over before that. A callback for failures may allocate.
+  std::lock_guard const lock{serving_};
   // In a capture the event would be none that others may wait for.
-  if (ptr == nullptr || driver.capturing(stream.get()) != capture_state::none) { return ptr; }
+  bool const captures = residency_->driver().capturing(stream.get()) != capture_state::none;
+  void* ptr           = nullptr;
   try {
-    pool_room::request const without_growth{pool_room::request::no_slab};
-    upstream_.deallocate(
-      stream, upstream_.allocate(stream, granularity, granularity), granularity, granularity);
-  } catch (...) {  // all is handed out: wait for what was taken over
-    static_cast<void>(driver.synchronize(stream.get()));
+    ptr = upstream_.allocate(stream, bytes, alignment);
+  } catch (...) {
+    if (!captures) { record_again(stream, 0); }
+    throw;
   }
+  if (ptr != nullptr && !captures) { record_again(stream, bytes); }
   return ptr;
+}
+
+/** @param bytes that were handed out, and are not counted yet */
+void uvm_resource_adaptor_impl::record_again(cuda::stream_ref stream, std::size_t bytes) noexcept
+try {
+  pool_room::request const without_growth{pool_room::request::no_slab};
+  upstream_.deallocate(
+    stream, upstream_.allocate(stream, granularity, granularity), granularity, granularity);
+} catch (...) {
+  // Where nothing is free nobody takes anything over; else wait for what was.
+  if (residency_->room().slab_bytes() > allocated_bytes() + bytes) {
+    static_cast<void>(residency_->driver().synchronize(stream.get()));
+  }
 }
 #endif
 

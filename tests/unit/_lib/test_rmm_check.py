@@ -31,7 +31,9 @@ import pathlib
 true_glob = pathlib.Path.glob
 def glob(path, pattern):
     found = true_glob(path, pattern)
-    return [path / "rmm-26.02"] if pattern == "rmm-*" else found
+    if pattern != "rmm-*/mr.*.so":
+        return found
+    return [path / name / "mr.abi3.so" for name in ("rmm-26.02", "rmm-old")]
 pathlib.Path.glob = glob
 """
 

@@ -42,6 +42,7 @@ def release() -> ModuleType:
 def sources_wheel(folder: Path, minors: tuple[tuple[int, ...], ...] = RMM_MINORS) -> Path:
     path = folder / "rmm_uvm-0.1.0-cp311-abi3-linux_x86_64.whl"
     with WheelFile(path, "w") as made:
+        made.writestr("rmm_uvm/", b"")
         for major, minor in minors:
             made.writestr(f"rmm_uvm/_lib/rmm-{major}.{minor:02}/mr.abi3.so", b"compiled")
         made.writestr("rmm_uvm-0.1.0.dist-info/METADATA", METADATA)
@@ -75,6 +76,7 @@ def test_release_asks_for_any_supported_rmm_of_its_cuda(
     ]
     assert told[-1] == METADATA.splitlines()[-1]  # what is no field stays
     assert "rmm_uvm/_lib/rmm-26.06/mr.abi3.so,sha256=" in record
+    assert "/,sha256" not in record  # uninstalling removes what is listed
 
 
 def test_range_ends_before_the_rmm_after_the_newest(release: ModuleType) -> None:

@@ -100,6 +100,7 @@ class uvm_resource_adaptor_impl {
     std::vector<memory_range>* were_empty = nullptr);
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
   [[nodiscard]] void* serve(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment);
+  void record_again(cuda::stream_ref stream, std::size_t bytes) noexcept;
 #else
   [[nodiscard]] void* serve(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
   {
@@ -128,7 +129,7 @@ class uvm_resource_adaptor_impl {
 
   upstream_type upstream_;
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
-  std::mutex serving_;
+  std::recursive_mutex serving_;
 #endif
   std::shared_ptr<rmm_uvm::managed_residency> residency_;
   prefetch_mode mode_;
