@@ -10,7 +10,6 @@ import random
 
 import cupy
 import pytest
-
 from rmm.pylibrmm.stream import Stream
 
 import rmm_uvm
