@@ -47,6 +47,7 @@ cdef extern from "rmm_uvm/driver/stream.hpp" namespace "rmm_uvm" nogil:
     cpdef enum class capture_state(uint8_t):
         none
         capturing
+        implied
         unknown
 
 cdef extern from "<array>" nogil:

@@ -52,6 +52,7 @@ _FAILURES = {
 _CAPTURE_STATES = {
     "none": capture_state.none,
     "capturing": capture_state.capturing,
+    "implied": capture_state.implied,
     "unknown": capture_state.unknown,
 }
 _TOPOLOGIES = {
@@ -325,7 +326,7 @@ cdef class SimulatedDevice(UvmDriver):
         return dereference(self.model).answers().cancel()
 
     def set_capture_state(self, uintptr_t stream, state):
-        """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
+        """Let a stream look as if it were capturing: "none", "capturing", "implied", "unknown"."""
         cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")
         dereference(self.model).answers().set_capture_state(<stream_handle>stream, value)
 

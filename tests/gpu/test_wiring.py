@@ -143,6 +143,48 @@ def test_cudf_pandas_after_ours_leaves_our_pool() -> None:
     assert out.strip() == "done"
 
 
+@pytest.mark.parametrize("non_blocking", [True, False])
+def test_graph_is_captured_beside_the_pool_which_hands_out_nothing_to_it(
+    non_blocking: bool,
+) -> None:
+    out = run(
+        f"""
+        import cupy, rmm, rmm_uvm
+        uvm = rmm_uvm.reinitialize("64MiB", "256MiB")
+        stream = cupy.cuda.Stream(non_blocking={non_blocking})
+        array = cupy.zeros(1 << 20, "i4")
+        array += 1  # compiles
+        array.fill(0)
+        old = rmm.DeviceBuffer(size=1 << 20, stream=stream.ptr)
+        address = old.ptr
+        cupy.cuda.Device().synchronize()
+        with stream:
+            stream.begin_capture()
+            array += 1
+            asked = [stream.ptr] if {non_blocking} else [stream.ptr, 0]
+            for each in asked:  # 0: the stream that the captured one waits for
+                try:
+                    rmm.DeviceBuffer(size=1 << 20, stream=each)
+                except RuntimeError as error:
+                    assert "captures a CUDA graph" in str(error), error
+                else:
+                    raise AssertionError(each)
+            del old  # which the pool gets when that stream asks again
+            graph = stream.end_capture()
+            for _ in range(3):
+                graph.launch(stream)
+        stream.synchronize()
+        assert int(array.sum()) == 3 << 20
+        beside = rmm.DeviceBuffer(size=1 << 20, stream=cupy.cuda.Stream(non_blocking=True).ptr)
+        assert beside.ptr != address
+        assert rmm.DeviceBuffer(size=1 << 20, stream=stream.ptr).ptr == address
+        del beside
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
+
+
 def test_ipc_pool_has_handles_and_managed_memory_has_none() -> None:
     out = run(
         """

@@ -69,6 +69,7 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.device_can_access_peer, "cuDeviceCanAccessPeer", 4000);
   resolve.required(api.device_primary_ctx_retain, "cuDevicePrimaryCtxRetain", 7000);
   resolve.required(api.ctx_enable_peer_access, "cuCtxEnablePeerAccess", 4000);
+  resolve.required(api.ctx_get_current, "cuCtxGetCurrent", 4000);
   resolve.required(api.ctx_push_current, "cuCtxPushCurrent", 4000);
   resolve.required(api.ctx_pop_current, "cuCtxPopCurrent", 4000);
   resolve.required(api.mem_get_info, "cuMemGetInfo", 3020);

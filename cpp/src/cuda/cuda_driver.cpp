@@ -365,13 +365,17 @@ bool cuda_driver::passed(std::size_t number) noexcept
 
 capture_state cuda_driver::capturing(stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_, use_};
-  CUstreamCaptureStatus state{};
-  // The legacy stream answers an error while a blocking stream captures: it cannot be known then.
-  if (guard.pushed() != CUDA_SUCCESS ||
-      api_.stream_is_capturing(as_cuda(stream), &state) != CUDA_SUCCESS) {
-    return capture_state::unknown;
+  if (!use_.here()) { return capture_state::unknown; }
+  CUcontext current = nullptr;
+  std::optional<context_guard> guard;  // each allocation asks: where it can do without it does
+  if (api_.ctx_get_current(&current) != CUDA_SUCCESS || current != context_) {
+    guard.emplace(api_, context_, use_);
+    if (guard->pushed() != CUDA_SUCCESS) { return capture_state::unknown; }
   }
+  CUstreamCaptureStatus state{};
+  auto const asked = api_.stream_is_capturing(as_cuda(stream), &state);
+  if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) { return capture_state::implied; }
+  if (asked != CUDA_SUCCESS) { return capture_state::unknown; }
   return state == CU_STREAM_CAPTURE_STATUS_NONE ? capture_state::none : capture_state::capturing;
 }
 

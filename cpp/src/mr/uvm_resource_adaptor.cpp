@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,16 @@ constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what 
   static_cast<void>(std::snprintf(
     text.data(), text.size(), in_gib ? "%.2f GiB" : "%.1f MiB", in_gib ? mib / 1024.0 : mib));
   return text.data();
+}
+
+/** @brief Says what to do: a graph uses its memory whenever it is launched, and a pool cannot know. */
+[[noreturn]] void refuse_captured(std::size_t bytes)
+{
+  throw std::runtime_error{
+    as_text(bytes) +
+    " asked in a stream that captures a CUDA graph: the graph would use it at each launch, and the "
+    "pool hand it to others. Allocate before the capture, or in another stream, and keep it as "
+    "long as the graph"};
 }
 
 /** @brief What RMM says without where in its sources it says it. */
@@ -98,6 +109,24 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
                            as_text(residency_->room().slab_bytes()) + " of managed memory, " +
                            as_text(free_bytes) + " free there, at most " + as_text(largest_bytes) +
                            " in one piece: free some, or raise the limit named here (" + why + ")"};
+}
+
+/** @brief Whether a graph would record what a pool does in a stream; else ends what waits for that.
+ */
+bool uvm_resource_adaptor_impl::captures(cuda::stream_ref stream) noexcept
+{
+  auto const state = residency_->driver().capturing(stream.get());
+  if (state == capture_state::capturing || state == capture_state::implied) { return true; }
+  if (freed_in_captures_.any()) { end_captured_frees(stream); }
+  return false;
+}
+
+/** @brief Gives the pool what was freed in a stream while that captured. */
+void uvm_resource_adaptor_impl::end_captured_frees(cuda::stream_ref stream) noexcept
+{
+  freed_in_captures_.end_in(stream.get(), [&](frees_in_captures::free const& each) {
+    upstream_.deallocate(stream, each.ptr, each.bytes, each.alignment);
+  });
 }
 
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
@@ -189,6 +218,7 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
 {
   check_alignment(alignment);
   fork_call const call;
+  if (captures(stream) && bytes > 0) { refuse_captured(bytes); }
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.unasked_bytes()) {
@@ -450,7 +480,11 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
                     stream.get());
   }
   residency_->on_free({reinterpret_cast<std::uintptr_t>(ptr), bytes}, stream.get());
-  upstream_.deallocate(stream, ptr, bytes, alignment);
+  if (captures(stream)) {
+    freed_in_captures_.add(stream.get(), ptr, bytes, alignment);
+  } else {
+    upstream_.deallocate(stream, ptr, bytes, alignment);
+  }
   return true;
 }
 

@@ -57,6 +57,7 @@ bool unbudgeted_enactor::may_issue(memory_range range, stream_handle stream) noe
   switch (driver_->capturing(stream)) {
     case capture_state::none: return true;
     case capture_state::capturing: counts_.add_skip(skip_reason::capturing); return false;
+    case capture_state::implied:
     case capture_state::unknown: counts_.add_skip(skip_reason::capture_unknown); return false;
   }
   return false;

@@ -254,6 +254,8 @@ TEST_F(CudaDriver, CaptureStatesAreToldApart)
     EXPECT_EQ(driver->capturing(user_stream), capture_state::capturing);
   }
   fake.answers["cuStreamIsCapturing"] = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  EXPECT_EQ(driver->capturing(nullptr), capture_state::implied);
+  fake.answers["cuStreamIsCapturing"] = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(driver->capturing(nullptr), capture_state::unknown);
 }
 

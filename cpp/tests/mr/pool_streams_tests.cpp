@@ -510,10 +510,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes,
                                   std::to_string(each.param.streams);
                          });
 
-/** @brief A capture, and a forked child: there a driver cannot say, and makes nothing. */
-class QuietPool : public testing::TestWithParam<capture_state> {};
-
-TEST_P(QuietPool, NothingIsMadeNorWaitedForPastTheMaximum)
+/** @brief A forked child: there a driver cannot say, and makes nothing. */
+TEST(PoolInAForkedChild, NothingIsMadeNorWaitedForPastTheMaximum)
 {
   auto const driver = std::make_shared<tests::recording_driver>();
   full_pool pool{driver};
@@ -521,7 +519,7 @@ TEST_P(QuietPool, NothingIsMadeNorWaitedForPastTheMaximum)
   auto const freed  = pool.take(stream, blocks(4));
   auto const kept   = pool.take(stream, blocks(2));
   pool.free(stream, freed);
-  driver->capture = GetParam();
+  driver->capture = capture_state::unknown;
   static_cast<void>(driver->take_calls());
   EXPECT_THROW(static_cast<void>(pool.take(stream, blocks(6))), rmm::out_of_memory);
   auto const again = pool.take(stream, blocks(4));  // what is free is handed out
@@ -536,7 +534,46 @@ TEST_P(QuietPool, NothingIsMadeNorWaitedForPastTheMaximum)
   pool.free(stream, kept);
 }
 
-TEST_P(QuietPool, NothingIsGivenBackNorDiscarded)
+class CapturingPool : public testing::TestWithParam<capture_state> {};
+
+TEST_P(CapturingPool, NothingIsHandedOutAndTheErrorSaysWhatToDo)
+{
+  auto const driver = std::make_shared<tests::recording_driver>();
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  pool.free(stream, pool.take(stream, blocks(2)));
+  driver->capture = GetParam();
+  static_cast<void>(driver->take_calls());
+  try {
+    static_cast<void>(pool.take(stream, blocks(2)));  // one that is free in the stream itself
+    FAIL() << "a graph would use it after the pool handed it to others";
+  } catch (std::runtime_error const& error) {
+    EXPECT_TRUE(std::string_view{error.what()}.starts_with(
+      "4.0 MiB asked in a stream that captures a CUDA graph: "))
+      << error.what();
+  }
+  EXPECT_EQ(driver->take_calls("capturing").size(), 1U);
+  EXPECT_EQ(pool.adaptor.allocated_bytes(), 0U);
+}
+
+TEST_P(CapturingPool, WhatIsFreedIsFreeWhenThatStreamAsksAgainAfterwards)
+{
+  auto const driver = std::make_shared<tests::recording_driver>();
+  full_pool pool{driver};
+  auto const stream = stream_number(1);
+  auto const freed  = pool.take(stream, blocks(2));
+  driver->capture   = GetParam();
+  pool.free(stream, freed);
+  EXPECT_EQ(pool.adaptor.allocated_bytes(), 0U);
+  driver->capture   = capture_state::none;
+  auto const others = pool.take(stream_number(2), blocks(2));
+  EXPECT_NE(others.address, freed.address);  // that stream has not passed yet
+  EXPECT_EQ(pool.take(stream, blocks(2)).address, freed.address);
+  pool.free(stream, freed);
+  pool.free(stream_number(2), others);
+}
+
+TEST_P(CapturingPool, NothingIsGivenBackNorDiscarded)
 {
   auto const driver = std::make_shared<tests::recording_driver>();
   full_pool pool{driver};
@@ -553,11 +590,11 @@ TEST_P(QuietPool, NothingIsGivenBackNorDiscarded)
 }
 
 INSTANTIATE_TEST_SUITE_P(Where,
-                         QuietPool,
-                         testing::Values(capture_state::capturing, capture_state::unknown),
+                         CapturingPool,
+                         testing::Values(capture_state::capturing, capture_state::implied),
                          [](auto const& each) {
-                           return each.param == capture_state::capturing ? "InACapture"
-                                                                         : "InAForkedChild";
+                           return each.param == capture_state::capturing ? "InItsStream"
+                                                                         : "InTheLegacyStream";
                          });
 
 }  // namespace

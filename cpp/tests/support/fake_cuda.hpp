@@ -160,6 +160,10 @@ inline cuda::cuda_api fake_cuda::api()
     *context = context_of(device);
     return active->answer("cuDevicePrimaryCtxRetain", std::to_string(device));
   };
+  api.ctx_get_current = [](CUcontext* context) {
+    *context = active->contexts.empty() ? nullptr : active->contexts.back();
+    return active->answer("cuCtxGetCurrent");
+  };
   api.ctx_push_current = [](CUcontext context) {
     auto const result = active->answer("cuCtxPushCurrent");
     if (result == CUDA_SUCCESS) { active->contexts.push_back(context); }

@@ -230,15 +230,32 @@ def test_driver_call_that_fails_during_allocation_is_counted_not_raised() -> Non
     mr.deallocate(pointer, 4 * MIB)
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"), [("capturing", "capturing"), ("unknown", "capture_unknown")]
-)
-def test_capturing_stream_gets_no_driver_call(state: str, reason: str) -> None:
-    device = rmm_uvm.simulated_device("16MiB")
-    mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")
+def capture(device: SimulatedDevice, state: str) -> None:
     device.set_capture_state(0, state)
     device.set_capture_state(1, state)  # RMM's default stream is the legacy one by its other name
+
+
+def test_stream_that_may_capture_gets_no_driver_call() -> None:
+    device = rmm_uvm.simulated_device("16MiB")
+    mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")
+    capture(device, "unknown")
     buffer = rmm.DeviceBuffer(size=MIB, mr=mr)
-    assert mr.statistics()["skipped"][reason] == 1
+    assert mr.statistics()["skipped"]["capture_unknown"] == 1
     assert mr.statistics()["prefetch_calls"] == 0
     del buffer
+
+
+@pytest.mark.parametrize("state", ["capturing", "implied"])
+def test_capturing_stream_is_told_to_allocate_before(state: str) -> None:
+    device = rmm_uvm.simulated_device("16MiB")
+    mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")
+    before = rmm.DeviceBuffer(size=MIB, mr=mr)
+    calls = mr.statistics()["prefetch_calls"]
+    capture(device, state)
+    with pytest.raises(RuntimeError, match="captures a CUDA graph.* Allocate before the capture"):
+        rmm.DeviceBuffer(size=MIB, mr=mr)
+    del before  # is freed once the stream captures no more
+    assert mr.statistics()["prefetch_calls"] == calls
+    assert mr.get_allocated_bytes() == 0
+    capture(device, "none")
+    assert rmm.DeviceBuffer(size=MIB, mr=mr).size == MIB

@@ -29,6 +29,7 @@ struct cuda_api {
   PFN_cuDeviceCanAccessPeer_v4000 device_can_access_peer{};
   PFN_cuDevicePrimaryCtxRetain_v7000 device_primary_ctx_retain{};
   PFN_cuCtxEnablePeerAccess_v4000 ctx_enable_peer_access{};
+  PFN_cuCtxGetCurrent_v4000 ctx_get_current{};
   PFN_cuCtxPushCurrent_v4000 ctx_push_current{};
   PFN_cuCtxPopCurrent_v4000 ctx_pop_current{};
   PFN_cuMemGetInfo_v3020 mem_get_info{};

@@ -10,7 +10,7 @@ namespace rmm_uvm {
 /**
  * @brief A CUDA stream handle, opaque to everything above the CUDA driver.
  *
- * Handles are passed on at once and never kept: 0x2 (per-thread default) is another stream on
+ * Handles are passed on at once, and kept for no call: 0x2 (per-thread default) is another stream on
  * another thread, and a destroyed stream's handle may be given out again.
  */
 using stream_handle = void*;
@@ -19,7 +19,8 @@ using stream_handle = void*;
 enum class capture_state : std::uint8_t {
   none,       ///< work runs
   capturing,  ///< the stream records a graph; driver calls would end or spoil the capture
-  unknown     ///< it cannot be known (legacy stream while a blocking stream captures)
+  implied,    ///< the legacy stream, while a stream that waits for it captures: as `capturing`
+  unknown     ///< it cannot be known
 };
 
 /** @brief What a driver's own streams are for: work for one does not wait for another's. */

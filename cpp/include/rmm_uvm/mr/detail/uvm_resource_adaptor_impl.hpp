@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/memory_observer.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
+#include <rmm_uvm/mr/detail/frees_in_captures.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
@@ -126,6 +127,8 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::vector<memory_range> free_pieces_largest_first() const;
   [[nodiscard]] trim_outcome trim_in(stream_handle handle, std::size_t pool_maximum_bytes);
   [[gnu::cold]] void discard_dead() noexcept;
+  [[nodiscard]] bool captures(cuda::stream_ref stream) noexcept;
+  [[gnu::cold]] void end_captured_frees(cuda::stream_ref stream) noexcept;
 
   upstream_type upstream_;
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
@@ -136,6 +139,7 @@ class uvm_resource_adaptor_impl {
   live_allocations live_;
   std::shared_ptr<resource_levels> levels_;  // outlives the adaptor where somebody watches
   observer_slot observer_;
+  frees_in_captures freed_in_captures_;
   std::atomic<std::uint64_t> refused_frees_{0};
   std::size_t discards_past_bytes_{0};  // populated; with the lock of `pool_room`
   std::atomic<unsigned> trims_{0};      // ended ones twice; odd: one has free pieces, for now
