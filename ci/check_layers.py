@@ -40,6 +40,7 @@ FOLDERS = {
     "ipc": Folder(frozenset({"process", "driver", "residency", "ipc"}), NOTHING),
     "monitor": Folder(frozenset({"process", "driver", "monitor"}), NOTHING),
     "replay": Folder(frozenset({"process", "driver", "sim", "residency", "replay"}), NOTHING),
+    "torch": Folder(frozenset({"torch"}), NOTHING),
     "mr": Folder(
         frozenset({"process", "driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")
     ),

@@ -9,13 +9,18 @@ replaced afterwards.
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm._lib import torch_rmm
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.integrations.wiring import Wiring
 from rmm_uvm.support.optional_packages import too_old
 
 
 def wire() -> Wiring:
-    """Change torch's CUDA allocator to RMM's.
+    """Change torch's CUDA allocator to RMM's, which raises torch's own error without memory.
 
     Raises
     ------
@@ -32,11 +37,32 @@ def wire() -> Wiring:
 
     if rmm_torch_allocator is None:
         return Wiring("torch", active=False, reason="torch sees no GPU")
+    allocator = _raising_torchs_error(torch.cuda.memory)
     try:
-        torch.cuda.memory.change_current_allocator(rmm_torch_allocator)
+        torch.cuda.memory.change_current_allocator(allocator or rmm_torch_allocator)
     except RuntimeError as error:
         raise AvailabilityError(
             "torch has allocated CUDA memory already: call rmm_uvm.reinitialize before it does, "
             "or leave 'torch' out of libraries"
         ) from error
-    return Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
+    reason = "allocates through RMM"
+    if allocator is None:
+        reason += "; without memory it raises RuntimeError"
+    return Wiring("torch", active=True, reason=reason, permanent=True)
+
+
+def _raising_torchs_error(memory: Any) -> Any:
+    """Return RMM's allocator behind one of ours; None where torch's error or RMM's is not found."""
+    try:
+        from rmm.librmm import _logger
+
+        theirs = ctypes.CDLL(str(Path(_logger.__file__).parent / "_torch_allocator.so"))
+        functions = theirs.allocate, theirs.deallocate
+    except (ImportError, OSError, AttributeError):
+        return None
+    addresses = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
+    if not torch_rmm.go_through_rmm(*addresses):
+        return None
+    return memory.CUDAPluggableAllocator(
+        torch_rmm.__file__, torch_rmm.ALLOCATE, torch_rmm.DEALLOCATE
+    )

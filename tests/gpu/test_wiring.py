@@ -60,6 +60,12 @@ def test_torch_allocates_from_the_pool_and_cannot_be_undone() -> None:
         tensor = torch.ones(1 << 20, device="cuda")
         assert uvm.managed_mr.get_allocated_bytes() >= 4 << 20
         assert float(tensor.sum()) == 1 << 20
+        try:
+            torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError as error:
+            assert str(error).startswith("CUDA out of memory. 1024.00 GiB asked"), error
+        else:
+            raise AssertionError
         for call in (rmm_uvm.restore, rmm_uvm.reinitialize):
             try:
                 call()

@@ -39,7 +39,7 @@ constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what 
   return text.data();
 }
 
-/** @brief Says what to do: a graph uses its memory whenever it is launched, and a pool cannot know. */
+/** @brief Says what to do: no pool knows when a graph is launched, and uses its memory. */
 [[noreturn]] void refuse_captured(std::size_t bytes)
 {
   throw std::runtime_error{

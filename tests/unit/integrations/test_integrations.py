@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import rmm
 
 import rmm_uvm
 import rmm_uvm.pool.install
+from rmm_uvm._lib import torch_rmm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
 from rmm_uvm.integrations import cudf, wire
 from rmm_uvm.mr import SimulatedCudaMemoryResource
@@ -122,7 +124,9 @@ def test_unknown_library_is_refused() -> None:
 
 
 def put_torch(monkeypatch: pytest.MonkeyPatch, change: Any, allocator: Any = "rmm's") -> None:
-    memory = types.SimpleNamespace(change_current_allocator=change)
+    memory = types.SimpleNamespace(
+        change_current_allocator=change, CUDAPluggableAllocator=lambda *of: of
+    )
     put_module(monkeypatch, "torch", cuda=types.SimpleNamespace(memory=memory))
     put_module(monkeypatch, "rmm.allocators.torch", rmm_torch_allocator=allocator)
 
@@ -130,9 +134,106 @@ def put_torch(monkeypatch: pytest.MonkeyPatch, change: Any, allocator: Any = "rm
 def test_torch_allocator_is_changed_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[str] = []
     put_torch(monkeypatch, changed.append)
+    monkeypatch.setattr(torch_rmm, "go_through_rmm", lambda *addresses: 0 not in addresses)
     wiring = wire("torch")
-    assert (wiring.active, wiring.permanent) == (True, True)
+    assert (wiring.active, wiring.reason) == (True, "allocates through RMM")
+    assert wiring.permanent
+    assert changed == [(torch_rmm.__file__, torch_rmm.ALLOCATE, torch_rmm.DEALLOCATE)]
+
+
+def test_torch_whose_error_is_not_found_is_given_rmms_own_allocator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changed: list[str] = []
+    put_torch(monkeypatch, changed.append)
+    monkeypatch.setattr(torch_rmm, "go_through_rmm", lambda *_: False)
+    wiring = wire("torch")
+    assert wiring.reason == "allocates through RMM; without memory it raises RuntimeError"
     assert changed == ["rmm's"]
+
+
+# What torch does when an allocation fails, with its own headers; and an allocator like RMM's.
+TORCH_CALLS = """
+#ifdef WITH_TORCH
+#include <c10/util/Exception.h>
+#endif
+#include <exception>
+#include <new>
+#include <string>
+struct no_memory : std::bad_alloc {
+  char const* what() const noexcept override { return "std::bad_alloc: out_of_memory: 4 MiB"; }
+};
+extern "C" {
+std::ptrdiff_t freed = 0;
+void* allocate(std::ptrdiff_t bytes, int device, void*) {
+  if (bytes > 1024) { throw no_memory{}; }
+  return reinterpret_cast<void*>(bytes + device);
+}
+void deallocate(void*, std::ptrdiff_t bytes, int, void*) { freed += bytes; }
+char const* what_torch_sees(void* (*function)(std::ptrdiff_t, int, void*)) {
+  static std::string seen;
+  try {
+    function(4 << 20, 0, nullptr);
+#ifdef WITH_TORCH
+  } catch (c10::OutOfMemoryError const& error) {
+    seen = std::string{"torch: "} + error.what_without_backtrace();
+#endif
+  } catch (std::exception const& error) {
+    seen = std::string{"other: "} + error.what();
+  }
+  return seen.c_str();
+}
+}
+"""
+TORCH_PROGRAM = """
+import ctypes, sys
+from rmm_uvm._lib import torch_rmm
+calls = ctypes.CDLL(sys.argv[1])
+ours = ctypes.CDLL(torch_rmm.__file__)
+address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
+print(torch_rmm.go_through_rmm(address(calls.allocate), address(calls.deallocate)))
+allocate, calls.what_torch_sees.restype = getattr(ours, torch_rmm.ALLOCATE), ctypes.c_char_p
+for _ in range(1000):  # each is an error of its own, which goes
+    seen = calls.what_torch_sees(allocate).decode()
+print(seen)
+allocate.restype = ctypes.c_void_p
+memory = allocate(ctypes.c_ssize_t(512), 3, None)
+getattr(ours, torch_rmm.DEALLOCATE)(ctypes.c_void_p(memory), ctypes.c_ssize_t(512), 3, None)
+print(memory, ctypes.c_ssize_t.in_dll(calls, "freed").value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("with_torch", "seen"),
+    [
+        (True, "torch: CUDA out of memory. 4 MiB"),
+        (False, "other: std::bad_alloc: out_of_memory: 4 MiB"),
+    ],
+)
+def test_torch_sees_its_own_error_where_rmm_has_no_memory(
+    tmp_path: Path, with_torch: bool, seen: str
+) -> None:
+    compiler = shutil.which("g++")
+    assert compiler is not None, "the package's own prerequisite"
+    source, library = tmp_path / "calls.cpp", tmp_path / "libcalls.so"
+    source.write_text(TORCH_CALLS)
+    options = ["-std=c++20", "-shared", "-fPIC", source, "-o", library]
+    if with_torch:
+        torch = importlib.util.find_spec("torch")
+        assert torch is not None
+        folder = Path(str(torch.origin)).parent
+        options += ["-DWITH_TORCH", f"-I{folder / 'include'}", f"-L{folder / 'lib'}", "-lc10"]
+    subprocess.run([compiler, *options], check=True)
+    program = ("import torch" if with_torch else "") + TORCH_PROGRAM
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", program, str(library)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines() == [str(with_torch), seen, "515 512"]
 
 
 def test_torch_that_allocated_already_is_an_error_with_a_way_out(

@@ -10,8 +10,8 @@ namespace rmm_uvm {
 /**
  * @brief A CUDA stream handle, opaque to everything above the CUDA driver.
  *
- * Handles are passed on at once, and kept for no call: 0x2 (per-thread default) is another stream on
- * another thread, and a destroyed stream's handle may be given out again.
+ * Handles are passed on at once, and kept for no call: 0x2 (per-thread default) is another stream
+ * on another thread, and a destroyed stream's handle may be given out again.
  */
 using stream_handle = void*;
 

@@ -14,7 +14,7 @@
 
 namespace rmm_uvm::mr::detail {
 
-/** @brief What tells streams apart: two handles mean the legacy one, and 0x2 one for each thread. */
+/** @brief Tells streams apart: two handles mean the legacy one, and 0x2 one for each thread. */
 struct stream_name {
   explicit stream_name(stream_handle stream) noexcept
     : handle{reinterpret_cast<std::uintptr_t>(stream)}
