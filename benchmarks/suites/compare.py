@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's tests of what allocates: as many pass under our pool as without it?
+
+    RMM_UVM_MANAGED_LIMIT=16GiB python benchmarks/suites/compare.py --sources FOLDER --json FILE
+
+FOLDER holds checkouts named rmm, cupy, cudf and dask-cuda, of versions near the installed ones; one
+that is not there is left out. Each suite runs twice, each time in processes of its own: with what
+RMM has by default, and with our pool, which `under_pool.py` installs before each test and the
+workers of dask-cuda by a preload. What fails without us says nothing of us; each test that passes
+without and fails with us is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
+
+from rmm_uvm.support.units import parse_bytes
+
+from benchmarks.common import harness
+
+SIDES = ("stock", "ours")
+PASSED = "passed"
+
+
+class Suite(NamedTuple):
+    """Tests of a project: where they are in its sources, which, and in how many processes."""
+
+    folder: str
+    tests: tuple[str, ...]
+    processes: int
+    settings: tuple[tuple[str, str], ...] = ()  # of our side
+
+
+SUITES = {
+    "rmm": Suite("python/rmm/rmm/tests", (".",), 8),
+    "cupy": Suite(
+        "tests/cupy_tests",
+        (
+            *(f"core_tests/test_ndarray{part}.py" for part in ("", "_copy_and_view", "_indexing")),
+            *(f"core_tests/test_ndarray_{part}.py" for part in ("get", "owndata", "reduction")),
+            *("core_tests/test_dlpack.py", "core_tests/test_multithreading.py", "creation_tests"),
+            *(f"cuda_tests/test_{part}.py" for part in ("memory", "graph", "stream", "device")),
+        ),
+        16,
+    ),
+    "cudf": Suite(
+        "python/cudf/cudf/tests",
+        (
+            *("dataframe/methods", "dataframe/indexing", "dataframe/test_constructors.py"),
+            *(f"private_objects/test_{part}.py" for part in ("buffer", "column")),
+            *(f"reshape/test_{part}.py" for part in ("concat", "join", "merge", "pivot_table")),
+            *("groupby/test_agg.py", "test_spilling.py"),
+        ),
+        16,
+    ),
+    "dask-cuda": Suite(
+        "dask_cuda/tests",
+        ("test_local_cuda_cluster.py", "test_spill.py", "test_device_host_file.py"),
+        1,
+        (("DASK_DISTRIBUTED__WORKER__PRELOAD", "rmm_uvm.dask.preload"),),
+    ),
+}
+
+
+def outcomes(document: Path) -> dict[str, str]:
+    """Return what became of each test, by its name, as JUnit's XML says it."""
+    if not document.exists():
+        return {}
+    found = {}
+    for case in ElementTree.parse(document).getroot().iter("testcase"):
+        told = {child.tag for child in case} & {"failure", "error", "skipped"}
+        found[f"{case.get('classname')}::{case.get('name')}"] = next(iter(sorted(told)), PASSED)
+    return found
+
+
+def run(suite: Suite, sources: Path, side: str, limit_seconds: float) -> dict[str, Any]:
+    """Run a suite on one side; return its outcomes, its seconds and the last lines printed."""
+    folder = sources / suite.folder
+    environment = dict(os.environ)
+    cap_bytes = parse_bytes(environment["RMM_UVM_MANAGED_LIMIT"]) // suite.processes
+    environment["RMM_UVM_MANAGED_LIMIT"] = str(cap_bytes)
+    words = ["--timeout=60"]
+    if side == "ours":
+        here = str(Path(__file__).resolve().parent)
+        environment["PYTHONPATH"] = os.pathsep.join([here, environment.get("PYTHONPATH", "")])
+        environment.update(suite.settings)
+        words += ["-p", "under_pool"]
+    if suite.processes > 1:
+        words += ["-n", str(suite.processes)]
+    with tempfile.TemporaryDirectory() as temporary:
+        document, settings = Path(temporary) / "tests.xml", Path(temporary) / "pytest.ini"
+        settings.write_text("[pytest]\n")  # warnings of newer libraries are no failures
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider"]
+        begin = time.perf_counter()
+        done = subprocess.run(
+            [
+                *("timeout", "--signal=INT", "--kill-after=20", str(limit_seconds)),
+                *(*command, "-c", str(settings), "--rootdir", str(folder), *words),
+                *(f"--junitxml={document}", *suite.tests),
+            ],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        seconds = time.perf_counter() - begin
+        return {
+            "outcomes": outcomes(document),
+            "seconds": round(seconds, 1),
+            "last_lines": done.stdout.splitlines()[-8:],
+        }
+
+
+def compared(runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the counts of both sides, and the tests that only ours fails or did not run."""
+    stock, ours = (runs[side]["outcomes"] for side in SIDES)
+    worse = {
+        name: ours.get(name, "not run")
+        for name, outcome in stock.items()
+        if outcome == PASSED and ours.get(name) != PASSED
+    }
+    return {
+        **{side: dict(collections.Counter(runs[side]["outcomes"].values())) for side in SIDES},
+        "seconds": {side: runs[side]["seconds"] for side in SIDES},
+        "worse": dict(sorted(worse.items())),
+        "last_lines": {side: runs[side]["last_lines"] for side in SIDES},
+    }
+
+
+def main() -> int:
+    """Run the suites whose sources are there; exit status 1 if ours fails more."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sources", type=Path, required=True)
+    parser.add_argument("--suites", nargs="*", choices=SUITES, default=list(SUITES))
+    parser.add_argument("--limit-seconds", type=float, default=240, help="for one side of a suite")
+    parser.add_argument("--json", type=Path, required=True)
+    asked = parser.parse_args()
+    results: dict[str, Any] = {}
+    for name in asked.suites:
+        sources = asked.sources / name
+        if not sources.is_dir():
+            print(f"{name}: no sources at {sources}")
+            continue
+        runs = {side: run(SUITES[name], sources, side, asked.limit_seconds) for side in SIDES}
+        results[name] = compared(runs)
+        print(f"{name}: {results[name]}", flush=True)
+    harness.write_json(asked.json, "suites", {"suites": results})
+    return int(any(result["worse"] for result in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

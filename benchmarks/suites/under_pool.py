@@ -1,0 +1,26 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin of pytest: whatever a test allocates through RMM comes from our pool.
+
+    RMM_UVM_MANAGED_LIMIT=1GiB python -m pytest -p under_pool TESTS
+
+A test that replaces the pool is on its own from there on: the next one finds ours again.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rmm_uvm
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Install our pool, unless it is there."""
+    handle = rmm_uvm.current_installation()
+    if handle is None or not handle.devices[0].current:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what the test before has left
+            rmm_uvm.reinitialize(monitor=False)
