@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Other people's tests of what allocates: as many pass under our pool as without it?
+"""Other people's tests of what allocates: those that pass by themselves pass under our pool.
 
     RMM_UVM_MANAGED_LIMIT=16GiB python benchmarks/suites/compare.py --sources FOLDER --json FILE
 
@@ -25,9 +25,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
-
 from rmm_uvm.support.units import parse_bytes
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
 from benchmarks.common import harness
 
