@@ -47,7 +47,7 @@ def wire(library: str) -> Wiring:
 
     Parameters
     ----------
-    library : {"cupy", "torch"}
+    library : {"cupy", "numba", "torch"}
         What to wire.
 
     Raises
@@ -59,8 +59,7 @@ def wire(library: str) -> Wiring:
     """
     if library not in LIBRARIES:
         raise ConfigurationError(
-            f"libraries contains {shown(library)}: it can contain "
-            f"{' and '.join(map(repr, LIBRARIES))}"
+            f"libraries contains {shown(library)}: it can contain {', '.join(map(repr, LIBRARIES))}"
         )
     module = importlib.import_module(f"rmm_uvm.integrations.{library}")
     wiring: Wiring = module.wire()

@@ -173,7 +173,7 @@ def reinitialize(
         default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
-    libraries : iterable of {"cupy", "torch"}
+    libraries : iterable of {"cupy", "numba", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the

@@ -139,14 +139,24 @@ class OneOf(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class AnyOf(Kind):
-    """Some of several names, or none of them."""
+    """Some of several names, or none of them.
+
+    Parameters
+    ----------
+    names : tuple of str
+        That can be used.
+    refused : mapping of str to str
+        Names that people may expect, and why they cannot be used.
+    """
 
     names: tuple[str, ...]
+    refused: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def read(self, value: Any, name: str) -> tuple[str, ...]:
         """Return the names; an iterator can be read only once."""
         known = isinstance(value, Iterable) and not isinstance(value, str)
         found = tuple(value) if known else ()
+        self._refuse(found, name)
         if not known or any(each not in self.names for each in found):
             raise ConfigurationError(
                 f"{name}={shown(found or value)}: a list of {_listed(self.names)}, () for none"
@@ -157,11 +167,17 @@ class AnyOf(Kind):
         """Return the names, with commas between them; "none" or nothing for none."""
         parts = tuple(part.strip() for part in text.split(",") if part.strip())
         parts = () if parts == ("none",) else parts
+        self._refuse(parts, name)
         if any(each not in self.names for each in parts):
             raise ConfigurationError(
                 f"{name}={shown(text)}: use {', '.join(self.names)}, several with commas, or none"
             )
         return parts
+
+    def _refuse(self, asked: tuple[object, ...], name: str) -> None:
+        for refused, reason in self.refused.items():
+            if refused in asked:
+                raise ConfigurationError(f"{name}={shown(refused)}: {reason}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -55,8 +55,14 @@ CudfPrefetch = bool | Literal["auto"]
 Evict = Literal["all", "activations"]
 Activations = Literal["migrate", "copy"]
 
-LIBRARIES: Final = ("cupy", "torch")
+LIBRARIES: Final = ("cupy", "numba", "torch")
 """That can be let allocate through RMM."""
+
+_NO_LIBRARIES: Final = {
+    "jax": "XLA allocates JAX's memory, and takes no other allocator. Leave 'jax' out, and set "
+    "XLA_PYTHON_CLIENT_PREALLOCATE=false, so that JAX leaves memory to the pool"
+}
+"""That cannot, and why."""
 
 LEAST_BUDGET_BYTES: Final = 4 * VA_BLOCK_BYTES
 """With less nothing could be moved while something else is used."""
@@ -283,7 +289,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         ),
         Setting(
             "libraries",
-            AnyOf(LIBRARIES),
+            AnyOf(LIBRARIES, _NO_LIBRARIES),
             "Libraries to let allocate through RMM.",
             "torch cannot be undone in a process.",
             default=("cupy",),

@@ -153,7 +153,7 @@ INSTALLING = [
     Operation(
         "reinitialize with libraries",
         nothing,
-        lambda world, _: install(world, libraries=("cupy", "torch")),
+        lambda world, _: install(world, libraries=("cupy", "numba", "torch")),
         of_installation,
         restored,
         shows=of_libraries,

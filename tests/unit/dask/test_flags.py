@@ -30,7 +30,7 @@ SETTINGS = st.fixed_dictionaries(
         "maximum_pool_size": SIZES,
         "prefetch": st.sampled_from(["auto", "always", "never"]),
         "ipc_pool_size": st.sampled_from([None, 0.125, 1 << 20, 2**62, "auto"]),
-        "libraries": st.lists(st.sampled_from(["cupy", "torch"])),
+        "libraries": st.lists(st.sampled_from(["cupy", "numba", "torch"])),
         "cudf_prefetch": st.sampled_from(["auto", True, False]),
         "monitor": st.one_of(
             st.booleans(), st.dictionaries(st.sampled_from(["trace", "history"]), PLAIN)

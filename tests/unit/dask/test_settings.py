@@ -106,6 +106,7 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("prefetch", "sometimes"),
         ("prefetch", None),
         ("libraries", "cudf"),
+        ("libraries", ["jax"]),
         ("libraries", 7),
         ("libraries", [["cupy"]]),
         ("cudf_prefetch", "always"),
@@ -154,7 +155,7 @@ def test_section_that_is_no_section_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("cupy", ("cupy",)), ("cupy, torch", ("cupy", "torch")), ([], ()), ("", ()), (None, ())],
+    [("cupy", ("cupy",)), ("cupy, numba", ("cupy", "numba")), ([], ()), ("", ()), (None, ())],
 )
 def test_libraries_may_be_a_list_or_text(value: Any, expected: tuple[str, ...]) -> None:
     assert settings_of(None, {"libraries": value}).libraries == expected

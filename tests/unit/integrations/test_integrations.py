@@ -94,13 +94,20 @@ def test_cupy_allocator_chosen_later_by_others_stays(monkeypatch: pytest.MonkeyP
     assert current == ["a later one"]
 
 
-@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize(
+    ("library", "reason"),
+    [
+        ("cupy", "not installed"),
+        ("numba", "numba-cuda is not installed"),
+        ("torch", "not installed"),
+    ],
+)
 def test_missing_library_is_a_value_with_a_reason(
-    monkeypatch: pytest.MonkeyPatch, library: str
+    monkeypatch: pytest.MonkeyPatch, library: str, reason: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     wiring = wire(library)
-    assert (wiring.active, wiring.reason, wiring.permanent) == (False, "not installed", False)
+    assert (wiring.active, wiring.reason, wiring.permanent) == (False, reason, False)
     wiring.undo()
 
 
@@ -116,8 +123,102 @@ def test_library_that_is_too_old_is_a_value_with_a_reason(
 
 
 def test_unknown_library_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'numba'"):
+    with pytest.raises(ConfigurationError, match="'cudf'"):
+        wire("cudf")
+
+
+# --- Numba ---------------------------------------------------------------------------------------
+
+
+class Numba:
+    """Stands in for numba-cuda on two GPUs: a context keeps the manager of when it was made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class RMMNumbaManager:
+            def __init__(self, context: Any) -> None:
+                self.context = context
+
+        self.rmm = RMMNumbaManager
+        self.gpus = [types.SimpleNamespace(id=each, primary_context=None) for each in range(2)]
+        self.driver = put_module(
+            monkeypatch,
+            "numba.cuda.cudadrv.driver",
+            _memory_manager=None,
+            driver=types.SimpleNamespace(is_available=True),
+        )
+        drivers = put_module(monkeypatch, "numba.cuda.cudadrv", driver=self.driver)
+        cuda = put_module(
+            monkeypatch,
+            "numba.cuda",
+            cudadrv=drivers,
+            gpus=self.gpus,
+            set_memory_manager=self.set_memory_manager,
+        )
+        put_module(monkeypatch, "numba", cuda=cuda)
+        put_module(monkeypatch, "rmm.allocators.numba", RMMNumbaManager=RMMNumbaManager)
+
+    def set_memory_manager(self, manager: type) -> None:
+        self.driver._memory_manager = manager
+
+    def use_gpu(self, device_id: int, manager: type) -> None:
+        """Make a context, as the first array or kernel does."""
+        context = types.SimpleNamespace(memory_manager=manager(context=None))
+        self.gpus[device_id].primary_context = context
+
+
+class OwnManager:
+    """Stands in for Numba's own memory manager."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+
+@pytest.mark.parametrize("before", [None, OwnManager])
+def test_numba_memory_manager_is_set_and_put_back(
+    monkeypatch: pytest.MonkeyPatch, before: type | None
+) -> None:
+    numba = Numba(monkeypatch)
+    numba.driver._memory_manager = before
+    wiring = wire("numba")
+    assert (wiring.active, wiring.permanent) == (True, False)
+    assert numba.driver._memory_manager is numba.rmm
+    wiring.undo()
+    assert numba.driver._memory_manager is before
+
+
+def test_numba_memory_manager_chosen_later_by_others_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = Numba(monkeypatch)
+    wiring = wire("numba")
+    numba.set_memory_manager(OwnManager)
+    wiring.undo()
+    assert numba.driver._memory_manager is OwnManager
+
+
+def test_numba_that_used_a_gpu_already_is_an_error_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numba = Numba(monkeypatch)
+    numba.use_gpu(1, OwnManager)
+    with pytest.raises(AvailabilityError, match=r"call rmm_uvm\.reinitialize before it does"):
         wire("numba")
+    assert numba.driver._memory_manager is None
+
+
+def test_numba_without_gpu_is_a_value_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = Numba(monkeypatch)
+    numba.driver.driver.is_available = False
+    assert wire("numba").reason == "numba sees no GPU"
+    assert numba.driver._memory_manager is None
+
+
+def test_numba_that_used_a_gpu_through_rmm_is_wired(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = Numba(monkeypatch)
+    numba.set_memory_manager(numba.rmm)  # as importing cuDF does
+    numba.use_gpu(0, numba.rmm)
+    wiring = wire("numba")
+    assert wiring.active
+    wiring.undo()
+    assert numba.driver._memory_manager is numba.rmm
 
 
 # --- torch ---------------------------------------------------------------------------------------

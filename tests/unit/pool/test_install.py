@@ -272,7 +272,7 @@ def test_reinitialize_default_sizes_after_out_of_memory_begin_small(device: Any)
 
 def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "48MiB")
-    handle = install(ipc_pool_size="8MiB", libraries=("cupy", "torch"), prefetch="never")
+    handle = install(ipc_pool_size="8MiB", libraries=("cupy", "numba", "torch"), prefetch="never")
     rows = {line[:15].strip(): line[15:].split("  ")[0] for line in repr(handle).splitlines()[1:]}
     assert repr(handle).splitlines()[0] == "rmm_uvm on device 0: simulated device, 64.00 MiB"
     assert rows == {
@@ -289,6 +289,7 @@ def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) ->
         "discard": "on",
         "counters": "on",
         "cupy": "off",
+        "numba": "off",
         "torch": "off",
         "cudf_prefetch": "off",
         "rmm device": "on",

@@ -71,9 +71,10 @@ def test_command_line_that_is_wrong_is_usage(words: list[str], message: str) -> 
         (["--device", "simulated:", "a.py"], "use a number"),
         (["--device", "simulated:lots", "a.py"], "lots"),
         (
-            ["--libraries", "cupy,jax", "a.py"],
-            "--libraries='cupy,jax': use cupy, torch, several",
+            ["--libraries", "cupy,cudf", "a.py"],
+            "--libraries='cupy,cudf': use cupy, numba, torch, several",
         ),
+        (["--libraries", "cupy,jax", "a.py"], "--libraries='jax': XLA allocates JAX's memory"),
         (["--json", "-", "a.py"], "--json -: standard output is the program's own; name a file"),
         (["--html", "-", "a.py"], "--html -: standard output is the program's own; name a file"),
         (["--trace", "-", "a.py"], "--trace -: standard output is the program's own; name a file"),

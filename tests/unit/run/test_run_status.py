@@ -65,7 +65,7 @@ def asked(
         # Also where there is no GPU, so that there would be no pool.
         (["--device-budget", "none", "--eviction", "lru"], "eviction='lru' without a budget"),
         (["--pool-size", "32MiB", "--maximum", "16MiB"], "over the maximum of 16.00"),
-        (["--libraries", "jax"], "--libraries='jax': use cupy, torch"),
+        (["--libraries", "jax"], "--libraries='jax': XLA allocates JAX's memory"),
         (["--prefetch", "often"], "--prefetch='often': use one of"),
         (["--interval", "0"], "0"),
         (["--evict", "activations"], "--evict is for --torch"),
