@@ -91,7 +91,9 @@ def test_every_document_is_looked_at() -> None:
 
 def test_index_of_documents_lists_each() -> None:
     listed = (REPOSITORY / "docs" / "README.md").read_text()
-    there = {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"README.md"}
+    folder = REPOSITORY / "docs"
+    paths = [*folder.glob("*.md"), *folder.glob("with/*.md")]
+    there = {str(path.relative_to(folder)) for path in paths} - {"README.md"}
     assert [name for name in sorted(there) if f"({name})" not in listed] == []
 
 

@@ -36,6 +36,9 @@ from ...support.snippets import CODE, DOCUMENTS, REPOSITORY, Snippet, indented
 
 Place = tuple[str, str]
 MERGE = 'sales.merge(customers, on="customer")'
+RMM_FOR_NUMBA = (
+    'rmm_uvm.reinitialize(libraries=("cupy", "numba"))  # before Numba\'s first array or kernel'
+)
 MONITOR = "with rmm_uvm.monitor() as m:"
 MIB = 1 << 20
 CUDA_CLUSTER = 'cluster = LocalCUDACluster(protocol="ucxuvm", preload=["rmm_uvm.dask"])'
@@ -124,7 +127,7 @@ def test_monitor_tells_of_the_stage(
     assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
-@runs("configuration.md", "config = MemoryResourceConfig(")
+@runs("polars.md", "config = MemoryResourceConfig(")
 def test_polars_engine_is_given_a_pool_of_the_sizes(
     snippet: Snippet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +142,38 @@ def test_polars_engine_is_given_a_pool_of_the_sizes(
     assert names["engine"].config["memory_resource_config"] is config
     mr = pool_by_name(config.qualname, config.options)
     assert mr.upstream_mr.pool_size() == 40 << 30
+
+
+@runs("numba.md", RMM_FOR_NUMBA)
+def test_numba_is_wired_with_the_pool(snippet: Snippet) -> None:
+    execute(snippet.text)
+    installed = rmm_uvm.pool.install.current_installation()
+    assert installed is not None
+    assert {"cupy", "numba"} <= {wiring.library for wiring in installed.wirings}
+    rmm_uvm.restore()
+
+
+@runs("ray.md", "@ray.remote(num_gpus=0.5, max_restarts=3)")
+def test_actor_of_ray_has_the_pool_when_it_was_made(
+    snippet: Snippet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Stands for Ray, whose actor is made in a process that has its GPU by then.
+    ray = types.ModuleType("ray")
+    asked: list[dict[str, Any]] = []
+
+    def remote(**options: Any) -> Callable[[type], type]:
+        asked.append(options)
+        return lambda actor: actor
+
+    ray.remote = remote  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    worker = execute(snippet.text)["Worker"]
+    assert [options["num_gpus"] for options in asked] == [0.5]
+    for _ in range(2):  # a restart makes it again
+        actor = worker()
+        assert actor.memory.managed_mr is rmm.mr.get_per_device_resource(0)
+        assert actor.memory.arguments["host_sharers"] == 2
+    rmm_uvm.restore()
 
 
 def pool_by_name(qualname: str, options: Mapping[str, str]) -> Any:
