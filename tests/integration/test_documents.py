@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-_FOLDERS = ("", "docs", "docs/decisions", "cpp", "benchmarks")
+_FOLDERS = ("", "docs", "docs/decisions", "docs/with", "cpp", "benchmarks")
 DOCUMENTS = sorted(path for folder in _FOLDERS for path in (REPOSITORY / folder).glob("*.md"))
 
 
