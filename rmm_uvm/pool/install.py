@@ -174,7 +174,8 @@ def reinitialize(
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     libraries : iterable of {"cupy", "numba", "torch"}
-        Libraries to let allocate through RMM. torch cannot be undone in a process.
+        Libraries to let allocate through RMM. torch cannot be undone in a process; numba must not
+        have used a GPU before.
     cudf_prefetch : bool or "auto"
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the
         device, since it costs while data fit.
@@ -202,7 +203,7 @@ def reinitialize(
     DriverError
         If a device does not exist. Nothing was changed.
     AvailabilityError
-        If torch allocates through an earlier installation, or has allocated already.
+        If torch allocates through an earlier installation, or torch or numba has allocated already.
     MemoryError
         If an initial slab cannot be had. What was there before this package is installed again.
         So it is after any error that shows only when an earlier pool of ours is gone.

@@ -291,7 +291,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "libraries",
             AnyOf(LIBRARIES, _NO_LIBRARIES),
             "Libraries to let allocate through RMM.",
-            "torch cannot be undone in a process.",
+            "torch, which without memory raises torch.OutOfMemoryError, cannot be undone in a "
+            "process; numba must not have used a GPU before.",
             default=("cupy",),
         ),
         Setting(

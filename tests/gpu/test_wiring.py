@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""cuDF, CuPy and torch allocate from the installed pool; each in a process of its own."""
+"""cuDF, CuPy, Numba and torch allocate from the installed pool; each in a process of its own."""
 
 from __future__ import annotations
 
@@ -95,6 +95,53 @@ def test_torch_that_has_allocated_already_is_refused_and_nothing_is_installed() 
         """
     )
     assert "torch has allocated" in out
+
+
+def test_numba_allocates_from_the_pool_until_it_is_restored() -> None:
+    out = run(
+        """
+        import gc
+        import numpy, rmm, rmm_uvm
+        from numba import cuda
+        uvm = rmm_uvm.reinitialize("256MiB", "512MiB", libraries=("numba",))
+        array = cuda.to_device(numpy.ones(1 << 20))
+        assert uvm.managed_mr.get_allocated_bytes() >= 8 << 20
+
+        @cuda.jit
+        def double(array):
+            index = cuda.grid(1)
+            if index < array.size:
+                array[index] *= 2
+
+        double[4096, 256](array)
+        assert array.copy_to_host().sum() == 2 << 20
+        del array
+        gc.collect()
+        assert uvm.managed_mr.get_allocated_bytes() == 0
+        rmm_uvm.restore()
+        assert cuda.to_device(numpy.ones(4)).copy_to_host().sum() == 4
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
+
+
+def test_numba_that_has_used_the_gpu_already_is_refused_and_nothing_is_installed() -> None:
+    out = run(
+        """
+        import rmm, rmm_uvm
+        from numba import cuda
+        from rmm_uvm.errors import AvailabilityError
+        array = cuda.device_array(8)
+        before = rmm.mr.get_per_device_resource(0)
+        try:
+            rmm_uvm.reinitialize("64MiB", "64MiB", libraries=("numba",))
+        except AvailabilityError as error:
+            print(error)
+        assert rmm.mr.get_per_device_resource(0) is before
+        """
+    )
+    assert "numba has used a GPU" in out
 
 
 def test_reinitialize_after_out_of_memory_with_frames_alive_succeeds() -> None:
