@@ -112,10 +112,8 @@ def _resources_restored() -> Iterator[None]:
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        installed = rmm_uvm.pool.install.current_installation()
-        if installed is not None and installed.permanent:
-            rmm_uvm.pool.install._installed = None
-            installed.release()
+        wirings = rmm_uvm.pool.install._wirings
+        rmm_uvm.pool.install._wirings = tuple(each for each in wirings if not each.permanent)
         rmm_uvm.restore()
     for number, resource in resources.items():
         rmm.mr.set_per_device_resource(number, resource)

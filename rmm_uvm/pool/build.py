@@ -36,6 +36,7 @@ def plan_for(
     request: PoolRequest,
     *,
     returning_bytes: int = 0,
+    promised_bytes: int = 0,
     sharers: int = 1,
     host_sharers: int = 1,
 ) -> PoolSizes:
@@ -49,6 +50,8 @@ def plan_for(
         What was asked for.
     returning_bytes : int
         Bytes that an older pool will have given back by the time the new one is made.
+    promised_bytes : int
+        Host memory that pools on other devices may take.
     sharers : int
         Devices, this one included, whose new pools share host memory and cap evenly; >= 1.
     host_sharers : int
@@ -73,6 +76,7 @@ def plan_for(
         discards=bool(driver.info.discard.available),
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
+        promised_bytes=promised_bytes,
         sharers=sharers,
         host_sharers=host_sharers,
     )

@@ -3,7 +3,11 @@
 """Installing the managed pool as RMM's resource, and putting back what was there.
 
 Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover building pools; see
-`rmm_uvm.pool.build`. Holds what is installed, for the whole process.
+`rmm_uvm.pool.build`.
+
+Holds what is installed, for the whole process: a device is of the handle whose call made its pool,
+and of no other. A later call takes from the handles the devices that it is for. What libraries were
+wired to is of the process: made anew whenever a device comes or goes, as the last call asked.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -26,12 +30,7 @@ import rmm.rmm as rmm_module
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm._lib.residency import ManagedResidency
-from rmm_uvm.errors import (
-    AvailabilityError,
-    CapacityWarning,
-    ConfigurationError,
-    ReplacedResourceWarning,
-)
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
 from rmm_uvm.integrations import Wiring, wire
 from rmm_uvm.integrations.cudf import wire_prefetch
 from rmm_uvm.integrations.current_device import wire_current_device
@@ -41,17 +40,11 @@ from rmm_uvm.integrations.seen.libcudf import wire_libcudf
 from rmm_uvm.integrations.seen.numba import wire_numba_launches
 from rmm_uvm.integrations.seen.xgboost import wire_xgboost_data
 from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor, ordinals_of
-from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
+from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
 from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.device import install_one
 from rmm_uvm.pool.device_installation import DeviceInstallation
-from rmm_uvm.pool.install_warnings import (
-    leases_of,
-    warn_about,
-    warn_of_adaptors,
-    warn_of_others,
-    warn_replaced,
-)
+from rmm_uvm.pool.install_warnings import Farewell, warn_about, warn_replaced
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes
 from rmm_uvm.pool.slabs import trim_pools
@@ -61,9 +54,19 @@ from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
-__all__ = ["current_installation", "earlier_pool_holds", "reinitialize", "restore"]
+__all__ = [
+    "current_installation",
+    "earlier_pool_holds",
+    "installations",
+    "installed_devices",
+    "reinitialize",
+    "restore",
+    "restore_devices",
+]
 
-_installed: Installation | None = None
+_installations: tuple[Installation, ...] = ()  # with devices, in the order of the calls
+_wirings: tuple[Wiring, ...] = ()  # for all of them; none only while nothing is wired
+_asked: tuple[Iterable[str], CudfPrefetch] = ((), "auto")  # libraries and prefetch, of the last
 _left: Installation | None = None  # the last that the off switch left out
 _earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
 _noting = ProcessLock()  # of `_earlier`
@@ -73,8 +76,19 @@ _logger = logs.getLogger("rmm_uvm")
 
 
 def current_installation() -> Installation | None:
-    """Return what `reinitialize` installed and `restore` has not undone, or None."""
-    return _installed
+    """Return the handle of the last call of `reinitialize` that still has devices, or None."""
+    found = _installations
+    return found[-1] if found else None
+
+
+def installations() -> tuple[Installation, ...]:
+    """Return the handles that have devices, in the order of their calls."""
+    return _installations
+
+
+def installed_devices() -> tuple[DeviceInstallation, ...]:
+    """Return what is installed on all devices; what the last call installed comes first."""
+    return tuple(device for each in reversed(_installations) for device in each.devices)
 
 
 def earlier_pool_holds(address: int) -> bool:
@@ -151,8 +165,8 @@ def reinitialize(
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.pool.sizing`.
     devices : int or sequence of int
-        CUDA ordinals. Others keep what they have, but for pools of an earlier call, which
-        go. With a `UvmDriver`, its own: leave it out.
+        CUDA ordinals. Others keep what they have, pools of earlier calls too. With a `UvmDriver`,
+        its own: leave it out.
     logging : bool
         Log every allocation with RMM's logging adaptor.
     log_file_name : str or None
@@ -174,11 +188,11 @@ def reinitialize(
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     libraries : iterable of {"cupy", "numba", "torch"}
-        Libraries to let allocate through RMM. torch cannot be undone in a process; numba must not
-        have used a GPU before.
+        Libraries to let allocate through RMM, on all devices: the last call decides. torch cannot
+        be undone in a process; numba must not have used a GPU before.
     cudf_prefetch : bool or "auto"
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the
-        device, since it costs while data fit.
+        device, since it costs while data fit. The last call decides.
     driver : UvmDriver, str or None
         "simulated" or "simulated:16GiB" installs on a simulated device; see
         `rmm_uvm.managed_pool`.
@@ -205,14 +219,14 @@ def reinitialize(
     AvailabilityError
         If torch allocates through an earlier installation, or torch or numba has allocated already.
     MemoryError
-        If an initial slab cannot be had. What was there before this package is installed again.
-        So it is after any error that shows only when an earlier pool of ours is gone.
+        If an initial slab cannot be had. On the devices of this call what was there before this
+        package is installed again, and other devices are as they were. So it is after any error
+        that shows only when an earlier pool of ours is gone.
 
     Warns
     -----
     ReplacedResourceWarning
-        If a resource that somebody else had installed is replaced, or an adaptor over our pool; if
-        an earlier call's pool goes on a device that this call is not for.
+        If a resource that somebody else had installed is replaced, or an adaptor over our pool.
     CapacityWarning
         If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
     NeighborWarning
@@ -224,6 +238,14 @@ def reinitialize(
     -----
     Call it before work starts, or between; calls of several threads take turns. Memory that is
     alive keeps its old resource alive, and is freed there.
+
+    The devices of one call share host memory and the cap evenly. A later call for others plans with
+    the host memory that the maximum of each earlier pool leaves: it may be little, so give all
+    devices to one call, or each call a maximum. Of the cap it has what is not taken yet.
+
+    Each device is watched by the monitor of the call that installed it. Where a later call takes a
+    device from an earlier one, or leaves it as a context, the earlier monitor ends, and another
+    with its settings watches the devices that are left; a trace ends, too.
 
     Where the environment says ``RMM_UVM=off``, arguments are checked and nothing is changed: the
     handle has the state "off". The logger ``rmm_uvm`` is told in one line what is on, at INFO.
@@ -238,12 +260,13 @@ def reinitialize(
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
-    global _installed
+    global _asked, _installations
     with _turn():
         if is_off():
             return _left_out(ordinals_of(devices, driver), monitor)
         drivers = drivers_of(devices, driver)
-        watching = make_monitor(monitor, [each.info.device_id for each in drivers])
+        ids = [each.info.device_id for each in drivers]
+        watching = make_monitor(monitor, ids)
         _refuse_if_permanent("reinitialize")
         gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
         budgets = [
@@ -265,25 +288,30 @@ def reinitialize(
 
         def planned(returning_bytes: int = 0) -> list[PoolSizes]:
             """Plan all before any is built: they share the host's memory and the cap evenly."""
+            promised_bytes = sum(
+                each.sizes.maximum_bytes
+                for each in installed_devices()
+                if each.info.device_id not in ids
+            )
             return [
                 plan_for(
                     each,
                     asked,
                     returning_bytes=returning_bytes,
+                    promised_bytes=promised_bytes,
                     sharers=len(drivers),
                     host_sharers=host_sharers,
                 )
                 for each, asked in zip(drivers, requests, strict=True)
             ]
 
-        planned(_returning_bytes())  # an error before anything changes
+        planned(_returning_bytes(ids))  # an error before anything changes
         for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
             if function is not _notice_rmm_reinitialize:
                 function(*args, **kwargs)
-        previous, kept = _retire(drivers)
         done: list[DeviceInstallation] = []
-        wirings: list[Wiring] = []
         try:
+            previous, kept = _retire(ids)
             for each, sizes, budget in zip(drivers, planned(), budgets, strict=True):
                 device_id = each.info.device_id
                 done.append(
@@ -298,7 +326,7 @@ def reinitialize(
                         logging=logging,
                     )
                 )
-            wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
+            _wire(libraries, cudf_prefetch, [*done, *installed_devices()])
         except BaseException as error:
             while done:
                 undone = done.pop()
@@ -306,18 +334,21 @@ def reinitialize(
                 del undone
             # Notebooks keep the last traceback, and its frames would keep the pools.
             traceback.clear_frames(error.__traceback__)
+            _wire_again()
             raise
-        _installed = Installation(
+        made = Installation(
             done,
-            wirings,
+            _wirings,
             watching,
             "" if watching else "as asked",
-            undo=functools.partial(_restore, stacklevel=4),
+            undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
         )
-        _installed.start_monitor()
+        _asked = libraries, cudf_prefetch
+        _installations = (*_installations, made)
+        made.start_monitor()
         rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
         rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
-        return _installed
+        return made
 
 
 def _left_out(ordinals: Sequence[int], monitor: bool | Mapping[str, Any]) -> Installation:  # noqa: FBT001 - the argument of reinitialize
@@ -341,7 +372,7 @@ def _stop_left() -> None:
 def restore() -> None:
     """Put back exactly what was there before `reinitialize`; nothing if nothing is installed.
 
-    A device whose resource somebody else has replaced meanwhile keeps theirs.
+    On all devices, whichever call installed it there. A device whose resource somebody else has replaced meanwhile keeps theirs.
 
     Raises
     ------
@@ -363,76 +394,90 @@ def restore() -> None:
     there. An adaptor that somebody put over the pool, such as RMM's statistics, is not RMM's
     resource any more.
     """
-    _restore(stacklevel=4)
+    _restore(None, stacklevel=5)
 
 
-def _restore(stacklevel: int) -> None:
-    """Do as `restore`; warn so many frames up from who warns."""
-    global _installed
+def restore_devices(device_ids: Iterable[int]) -> None:
+    """Do as `restore` on some devices, and leave others as they are."""
+    _restore(frozenset(device_ids), stacklevel=5)
+
+
+def _restore(device_ids: Collection[int] | None, stacklevel: int) -> None:
+    """Put back what was there, on all devices or some; warn as `Farewell.warn`."""
     with _turn():
         _stop_left()
-        if _installed is None:
+        if not _on(device_ids):
             return
         _refuse_if_permanent("restore")
-        installation, _installed = _installed, None
-        leased = leases_of(installation)
-        refused = installation.stop_monitor()  # first: it sees the pools as they were used
-        residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
-        rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
-        adaptors = {device.info.device_id: device.adaptors for device in installation.devices}
-        for device_id in _put_back(installation):  # last: warnings may be errors
-            warn_replaced(
-                device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel
-            )
-        for device_id, names in adaptors.items():
-            warn_of_adaptors(device_id, names, stacklevel=stacklevel)
-        for text in leased:
-            warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
-        for residency in residencies:  # what no monitor could say
-            warn_of_budget(residency, stacklevel=stacklevel)
-        if refused is not None:
-            raise refused
+        try:
+            farewell = _take_down(device_ids)
+        finally:
+            _wire_again()
+        farewell.warn(stacklevel)
 
 
-def _put_back(installation: Installation) -> list[int]:
-    """Put back what was there; return the devices on which somebody else's resource stays."""
-    for wiring in installation.wirings:
-        wiring.undo()
-    replaced = []
-    for device in installation.devices:
-        with _noting():
-            _earlier.add(device.managed_mr.managed_mr.residency)
-        if device.current:
-            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
-        else:
-            replaced.append(device.info.device_id)
-    del device  # or it would keep the pool
-    installation.release()
-    return replaced
+def _on(device_ids: Collection[int] | None) -> list[DeviceInstallation]:
+    """Return what is installed on some devices, or on all."""
+    return [
+        each
+        for each in installed_devices()
+        if device_ids is None or each.info.device_id in device_ids
+    ]
+
+
+def _take_down(device_ids: Collection[int] | None) -> Farewell:
+    """Put back what was there on some devices, or on all; return what there is to say of it.
+
+    Nothing is wired after it. First of all nobody finds these pools installed any more: whatever a
+    callback of a monitor calls meanwhile concerns others.
+    """
+    global _installations
+    losing = [each for each in _installations if each.has_one_of(device_ids)]
+    going = [device for each in losing for device in each.let_go(device_ids)]
+    _installations = tuple(each for each in _installations if each.devices)
+    farewell = Farewell.to(going)
+    try:
+        for each in losing:  # before all else: its monitor sees the pools as they were used
+            farewell.refused = each.stop_monitor() or farewell.refused
+    finally:
+        _unwire()
+        while going:
+            device = going.pop(0)
+            with _noting():
+                _earlier.add(device.managed_mr.managed_mr.residency)
+            if device.current:
+                rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+            else:
+                farewell.replaced.append(device.info.device_id)
+            del device  # or it would keep the pool
+        for each in losing:
+            each.release()
+        if not _installations:
+            rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    return farewell
 
 
 def _refuse_if_permanent(what: str) -> None:
-    if _installed is not None and _installed.permanent:
+    if permanent := [each.library for each in _wirings if each.permanent]:
         raise AvailabilityError(
-            f"{what} is refused: {', '.join(_installed.permanent)} allocates through the installed "
+            f"{what} is refused: {', '.join(permanent)} allocates through the installed "
             "pool and frees through whichever is current; start a new process"
         )
 
 
-def _returning_bytes() -> int:
-    """Bytes that an earlier installation gives back when it goes: pools that nothing lives in."""
-    devices = () if _installed is None else _installed.devices
+def _returning_bytes(device_ids: Collection[int]) -> int:
+    """Bytes that earlier pools on some devices give back when they go: where nothing lives in."""
     return sum(
         device.managed_mr.managed_mr.slab_bytes + device.sizes.ipc_bytes
-        for device in devices
+        for device in _on(device_ids)
         if device.managed_mr.get_allocated_bytes() == 0
     )
 
 
 def _retire(
-    drivers: Sequence[UvmDriver],
+    device_ids: Sequence[int],
 ) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, tuple[int, int]]]:
-    """Take an earlier installation down, so that its memory is free for the new one.
+    """Take down what earlier calls installed on some devices, so that its memory is free.
 
     Returns
     -------
@@ -440,29 +485,57 @@ def _retire(
         By device: what to put back one day; and, where something is still alive in our old pool,
         its bytes and what the pool keeps for it.
     """
-    global _installed
     previous: dict[int, rmm.mr.DeviceMemoryResource] = {}
     kept: dict[int, tuple[int, int]] = {}
-    if _installed is not None:
-        for device in _installed.devices:
-            pool = device.managed_mr
-            if live_bytes := pool.get_allocated_bytes():
-                trim_pools((pool,))
-                kept[device.info.device_id] = live_bytes, pool.managed_mr.slab_bytes
-            del pool
-        meant = {each.info.device_id for each in drivers}
-        others = [each.info.device_id for each in _installed.devices if each.current]
-        _restore(stacklevel=6)
-        del device
-        warn_of_others([each for each in others if each not in meant], sorted(meant), stacklevel=5)
-    for each in drivers:
-        device_id = each.info.device_id
+    _stop_left()
+    for device in (going := _on(device_ids)):
+        pool = device.managed_mr
+        if live_bytes := pool.get_allocated_bytes():
+            trim_pools((pool,))
+            kept[device.info.device_id] = live_bytes, pool.managed_mr.slab_bytes
+        del pool, device
+    if going:
+        going.clear()
+        _take_down(device_ids).warn(stacklevel=6)
+    if again := _on(device_ids):
+        ids = ", ".join(str(each.info.device_id) for each in again)
+        again.clear()
+        raise AvailabilityError(
+            f"a monitor's callback installed another pool on device {ids}, which stays: call again"
+        )
+    for device_id in device_ids:
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
         if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
             warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
     # Frames in an exception's traceback may be the last that hold the old pool.
     gc.collect()
     return previous, kept
+
+
+def _wire(
+    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, devices: Sequence[DeviceInstallation]
+) -> None:
+    """Wire the libraries to some devices, in place of what is wired."""
+    global _wirings
+    _unwire()
+    devices = [each for each in devices if not each.info.simulated] or devices
+    drivers = [each.managed_mr.driver for each in devices]
+    _wirings = tuple(_wire_all(libraries, cudf_prefetch, drivers, devices))
+    for each in _installations:
+        each.wirings = _wirings
+
+
+def _unwire() -> None:
+    global _wirings
+    undone, _wirings = _wirings, ()
+    for wiring in undone:
+        wiring.undo()
+
+
+def _wire_again() -> None:
+    """Wire as the last call asked, where that was undone and devices are left."""
+    if _installations and not _wirings:
+        _wire(*_asked, installed_devices())
 
 
 def _wire_all(
@@ -473,7 +546,7 @@ def _wire_all(
 ) -> list[Wiring]:
     """Wire the libraries; torch last, since it cannot be undone. All or none."""
     names = [name for name in LIBRARIES if name in set(libraries)]
-    if drivers[0].info.simulated:
+    if all(each.info.simulated for each in drivers):
         reason = "a simulated device runs no kernels"
         idle = [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
         current = wire_current_device(drivers[0].info.device_id)
@@ -502,20 +575,17 @@ def _notice_rmm_reinitialize() -> None:
     The pool goes now: RMM sets the devices that it is told, and libcudf would go on allocating from
     ours on every other one, while RMM's Python side reports the default.
     """
-    global _installed
     with _turn():
-        if _installed is None:
+        if not _installations:
             return
         _refuse_if_permanent("rmm.reinitialize")
-        refused = _installed.stop_monitor()
-        ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
-        _put_back(_installed)
-        _installed = None
+        ids = ", ".join(sorted(str(each.info.device_id) for each in installed_devices()))
+        farewell = _take_down(None)
         warnings.warn(
             f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
             "after it, or leave rmm.reinitialize out",
             ReplacedResourceWarning,
             stacklevel=3,
         )
-        if refused is not None:
-            raise refused
+        if farewell.refused is not None:
+            raise farewell.refused

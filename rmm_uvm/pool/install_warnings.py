@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 
 import rmm
 
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import CapacityWarning, ReplacedResourceWarning
+from rmm_uvm.pool.budget_warnings import warn_of_budget
+from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["leases_of", "warn_about", "warn_of_adaptors", "warn_of_others", "warn_replaced"]
+__all__ = ["Farewell", "leases_of", "warn_about", "warn_of_adaptors", "warn_replaced"]
 
 
 def warn_about(installation: Installation) -> None:
@@ -72,30 +76,65 @@ def warn_of_adaptors(device_id: int, names: Sequence[str], stacklevel: int) -> N
         )
 
 
-def warn_of_others(gone: Sequence[int], meant: Sequence[int], stacklevel: int) -> None:
-    """Warn that pools of an earlier call went on devices that this one is not for, if any did.
+@dataclasses.dataclass
+class Farewell:
+    """What there is to say of pools that went. Keeps none of them alive.
 
     Parameters
     ----------
-    gone, meant : sequence of int
-        Ordinals of these devices, and of those that the call is for.
-    stacklevel : int
-        As in `warnings.warn`, from here.
+    leased : list of str
+        Which IPC pools stay, and why.
+    adaptors : dict of int to tuple of str
+        By device, the adaptors that others had put over the pool.
+    residencies : list of ManagedResidency
+        Of the pools, which own no memory.
+    replaced : list of int
+        Devices on which somebody else's resource stays.
+    refused : Exception or None
+        A warning of a monitor that Python's filter made an error of.
     """
-    if gone:
-        ids = ", ".join(map(str, gone))
-        warnings.warn(
-            f"rmm_uvm's pool on device {ids} goes: the last call decides; give it all devices, "
-            f"devices={sorted([*gone, *meant])}",
-            ReplacedResourceWarning,
-            stacklevel=stacklevel,
+
+    leased: list[str]
+    adaptors: dict[int, tuple[str, ...]]
+    residencies: list[ManagedResidency]
+    replaced: list[int] = dataclasses.field(default_factory=list)
+    refused: Exception | None = None
+
+    @classmethod
+    def to(cls, devices: Sequence[DeviceInstallation]) -> Farewell:
+        """Return that to pools which are still RMM's, and are about to go."""
+        return cls(
+            leases_of(devices),
+            {each.info.device_id: each.adaptors for each in devices},
+            [each.managed_mr.managed_mr.residency for each in devices],
         )
 
+    def warn(self, stacklevel: int) -> None:
+        """Say it; warnings may be errors.
 
-def leases_of(installation: Installation) -> list[str]:
+        Parameters
+        ----------
+        stacklevel : int
+            As in `warnings.warn`, from what is called here.
+        """
+        for device_id in self.replaced:
+            warn_replaced(
+                device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel
+            )
+        for device_id, names in self.adaptors.items():
+            warn_of_adaptors(device_id, names, stacklevel=stacklevel)
+        for text in self.leased:
+            warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
+        for residency in self.residencies:  # what no monitor could say
+            warn_of_budget(residency, stacklevel=stacklevel)
+        if self.refused is not None:
+            raise self.refused
+
+
+def leases_of(devices: Sequence[DeviceInstallation]) -> list[str]:
     """Return which IPC pools stay when they are dropped, and why."""
     found = []
-    for device in installation.devices:
+    for device in devices:
         leases = () if device.ipc_mr is None else device.ipc_mr.leases()
         if leases:
             buffers = "a buffer" if len(leases) == 1 else f"{len(leases)} buffers"

@@ -9,7 +9,7 @@ see `rmm_uvm.pool.install`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, cast
 
@@ -39,27 +39,30 @@ _IS_OFF = f"rmm_uvm is {OFF}: memory, hooks and warnings are as they were before
 class Installation:
     """What `rmm_uvm.reinitialize` installed; printing it shows every size and switch.
 
-    Also a context manager: leaving it calls `rmm_uvm.restore`, whatever is installed by then.
+    Also a context manager: leaving it does as `rmm_uvm.restore` on the devices of its call,
+    whichever pool of ours is installed there by then, and leaves others as they are.
 
     Attributes
     ----------
     devices : tuple of DeviceInstallation
-        One for each device. Empty once the pools are restored or replaced: the handle then lets go
-        of them, since notebooks keep every value they showed, and a pool as long as its handle.
+        One for each device of its call on which the pool is still installed. The handle lets go of
+        pools that are restored or replaced, since notebooks keep every value they showed, and a
+        pool as long as its handle.
     wirings : tuple of Wiring
-        The libraries, and cuDF's own prefetch.
+        The libraries, and cuDF's own prefetch; of all that is installed, as the last call asked.
     monitor : rmm_uvm.monitor or None
         What watches the devices, stopped once the pools are restored or replaced; its recording
-        stays. None with ``monitor=False``, or if it could not start.
+        stays. Where only some are, another with the same settings, but without a trace, watches
+        those that are left from then on. None with ``monitor=False``, or if it could not start.
     monitor_reason : str
         Why there is none; empty if there is.
     arguments : mapping of str to object
-        What `rmm_uvm.reinitialize` was called with, every keyword, as given. Empty once the pools
+        What `rmm_uvm.reinitialize` was called with, every keyword, as given. Empty once all pools
         are restored or replaced.
     state : {"on", "off", "released"}
         "off" if ``RMM_UVM=off`` kept the call from installing anything. Then there are no devices,
         `managed_mr` is the resource that RMM has, and what the handle is asked to do is not done.
-        "released" once the pools are restored or replaced.
+        "released" once all pools are restored or replaced.
     reason : str
         Why the state is "off"; empty otherwise.
     holders : set of str
@@ -81,7 +84,7 @@ class Installation:
         off_on: int | None = None,
     ) -> None:
         self.devices = tuple(devices)
-        self.wirings = tuple(wirings)
+        self.wirings = tuple(wirings)  # whoever wires the libraries again sets it
         self.monitor = monitor
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
@@ -189,24 +192,47 @@ class Installation:
             self.monitor, self.monitor_reason = None, f"could not start: {error}"
 
     def stop_monitor(self) -> Exception | None:
-        """Stop watching; return a warning that Python's filter made an error of, to raise last."""
-        if self.monitor is not None:
-            try:
-                self.monitor.stop()
-            except Exception as refused:  # the pools go back whatever happens
-                return refused
+        """Stop watching; return a warning that Python's filter made an error of, to raise last.
+
+        Devices that are left are watched by another one from then on.
+        """
+        if self.monitor is None:
+            return None
+        was_running = self.monitor.running
+        try:
+            self.monitor.stop()
+        except Exception as refused:  # the pools go back whatever happens
+            return refused
+        finally:
+            if was_running and self.devices:
+                left = [each.info.device_id for each in self.devices]
+                self.monitor = self.monitor.of_devices(left)
+                self.start_monitor()
         return None
 
     def when_released(self, call: Callable[[], object]) -> None:
-        """Call `call` when the pools are restored or replaced: for those who hold parts of them."""
+        """Call `call` when a pool is restored or replaced: for those who hold parts of them."""
         self._when_released.append(call)
 
+    def has_one_of(self, device_ids: Collection[int] | None) -> bool:
+        """Whether a pool of it is installed on one of some devices, or on any with None."""
+        return any(device_ids is None or each.info.device_id in device_ids for each in self.devices)
+
+    def let_go(self, device_ids: Collection[int] | None) -> tuple[DeviceInstallation, ...]:
+        """Let go of the pools on some devices, or with None on all; return what was there."""
+        going, left = [], []
+        for each in self.devices:
+            goes = device_ids is None or each.info.device_id in device_ids
+            (going if goes else left).append(each)
+        self.devices = tuple(left)
+        return tuple(going)
+
     def release(self) -> None:
-        """Let go of the pools; `rmm_uvm.restore` does when it has put the old resources back."""
-        self.devices = ()
+        """Tell those who hold parts of pools that were let go of, and forget what goes with all."""
         while self._when_released:
             self._when_released.pop()()
-        self.arguments, self.holders = {}, set()
+        if not self.devices:
+            self.arguments, self.holders = {}, set()
 
     @property
     def permanent(self) -> tuple[str, ...]:

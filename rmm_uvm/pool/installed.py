@@ -13,7 +13,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.budget_warnings import warn_of_budget
 from rmm_uvm.pool.device_installation import resources_down
-from rmm_uvm.pool.install import current_installation
+from rmm_uvm.pool.install import installed_devices
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.off_switch import is_off
 
@@ -26,7 +26,8 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
     Parameters
     ----------
     mr : rmm.mr.DeviceMemoryResource, optional
-        A managed pool, or an adaptor of RMM over one; by default all that are installed.
+        A managed pool, or an adaptor of RMM over one; by default all that are installed, those of
+        the last call of `rmm_uvm.reinitialize` first.
 
     Returns
     -------
@@ -41,14 +42,14 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
         If `mr` is no managed pool of ours.
     """
     if mr is None:
-        installed = current_installation()
-        if installed is None and is_off():
+        installed = installed_devices()
+        if not installed and is_off():
             return ()
-        if installed is None:
+        if not installed:
             raise AvailabilityError(
                 "no managed pool is installed: call rmm_uvm.reinitialize first, or give mr="
             )
-        return tuple(device.managed_mr for device in installed.devices)
+        return tuple(device.managed_mr for device in installed)
     for each in resources_down(mr):
         if isinstance(each, UvmResourceAdaptor):
             return (each,)
@@ -70,7 +71,8 @@ def residency_statistics(
     mr : rmm.mr.DeviceMemoryResource, optional
         A managed pool; by default the installed one.
     device : int, optional
-        CUDA ordinal, where several are installed; by default the first of them.
+        CUDA ordinal, where several are installed; by default the first of the last call of
+        `rmm_uvm.reinitialize`.
 
     Returns
     -------

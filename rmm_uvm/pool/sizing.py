@@ -140,6 +140,7 @@ def plan_sizes(
     discards: bool = True,
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
+    promised_bytes: int = 0,
     sharers: int = 1,
     host_sharers: int = 1,
 ) -> PoolSizes:
@@ -162,6 +163,8 @@ def plan_sizes(
         The process' cap on managed memory.
     limit_used_bytes : int
         Bytes of the cap that are taken already.
+    promised_bytes : int
+        Host memory that pools on other devices may take: of what is available, it is left to them.
     sharers : int
         Devices, this one included, that share evenly what host memory and cap leave; >= 1.
     host_sharers : int
@@ -178,6 +181,9 @@ def plan_sizes(
         If a size is not a size, initial is over maximum, or a size is over what device, host or
         cap can hold; if the budget is more than the IPC pool leaves.
     """
+    if host is not None:
+        left_bytes = max(host.available_bytes - promised_bytes, 0)
+        host = dataclasses.replace(host, available_bytes=left_bytes)
     ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
     if request.ipc is not None and ipc_bytes > free_bytes - VA_BLOCK_BYTES:
         # Managed memory needs a block to work in.
@@ -207,6 +213,7 @@ def plan_sizes(
         host,
         room_bytes,
         oversubscribable,
+        promised_bytes,
         sharers,
         host_sharers,
     )
@@ -279,6 +286,7 @@ def _maximum(
     host: HostMemory | None,
     room_bytes: int | None,
     oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
+    promised_bytes: int,
     sharers: int,
     host_sharers: int,
 ) -> tuple[int, str, str]:
@@ -289,15 +297,18 @@ def _maximum(
     devices = f"{sharers} devices" if sharers > 1 else ""
     both = " of ".join(filter(None, (devices, workers)))
     shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
+    less = f", less what other devices' pools may take" if promised_bytes else ""
+    host_shared = less + host_shared
     # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
-    safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
+    no_more = f"the host has less to back more{less}"
+    safe_bytes, reason = free_bytes, f"free device memory; {no_more}"
     if request.budget_bytes is not None and oversubscribable:
         # What is past the budget is on the host, however much of the device is free.
         if not request.follows:
             capacity_bytes = min(capacity_bytes, request.budget_bytes)
         if request.budget_bytes < free_bytes:
             safe_bytes = free_bytes = request.budget_bytes
-            reason = "the budget; the host has less to back more"
+            reason = f"the budget; {no_more}"
     if not oversubscribable:
         reason = "free device memory: no concurrent managed access"
     elif host is not None and host_bytes > free_bytes:

@@ -174,13 +174,10 @@ class Watch:
     def _note_replacement(self) -> None:
         """Note what does not hold where the program installed a pool by itself."""
         from rmm_uvm.drivers import SimulatedDevice
-        from rmm_uvm.pool.install import current_installation
+        from rmm_uvm.pool.install import installed_devices
 
-        installed = current_installation()
-        if self._adaptor is None or installed is None:
-            return
-        adaptors = [device.managed_mr for device in installed.devices]
-        if self._adaptor in adaptors:
+        adaptors = [device.managed_mr for device in installed_devices()]
+        if self._adaptor is None or not adaptors or self._adaptor in adaptors:
             return
         note = "the program called rmm_uvm.reinitialize itself, so that its own settings held"
         if given := self.request.of_pool():

@@ -217,7 +217,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         _of_rmm(
             "devices",
             Foreign("ordinal, list"),
-            "CUDA devices; the last call decides.",
+            "CUDA devices. On others the pools of earlier calls stay.",
             default=0,
         ),
         _of_rmm(

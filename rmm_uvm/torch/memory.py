@@ -20,7 +20,7 @@ from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
 from rmm_uvm.pool.build import budget_on, plan_for
-from rmm_uvm.pool.install import current_installation
+from rmm_uvm.pool.install import installed_devices
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, of_torch
@@ -479,10 +479,7 @@ def managed(
 
 
 def _installed_resource(device: int) -> ManagedMemoryResource | None:
-    installed = current_installation()
-    if installed is None:
-        return None
-    for one in installed.devices:
+    for one in installed_devices():
         managed_mr = one.managed_mr.managed_mr
         if managed_mr.driver.info.device_id == device:
             return managed_mr

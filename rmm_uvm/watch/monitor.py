@@ -8,6 +8,7 @@ is concluded, see `rmm_uvm.watch.judging.policy`.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import os
@@ -26,7 +27,7 @@ from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.support.messages import shown
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.session import Session
-from rmm_uvm.watch.settings import check_settings
+from rmm_uvm.watch.settings import check_settings, never
 from rmm_uvm.watch.snapshot import Snapshot, Window, window_between
 from rmm_uvm.watch.telling.delivery import OnFinding
 
@@ -178,6 +179,18 @@ class Monitor:
             )
 
         self._settings = dataclasses.replace(self._settings, others_warn=others_warn)
+
+    def of_devices(self, devices: Iterable[int]) -> Monitor:
+        """Return another, not started, for some devices: with these settings, but without a trace.
+
+        It defers to others if this one does.
+        """
+        made = copy.copy(self)
+        made._session = made._finalizer = None
+        made._settings = dataclasses.replace(self._settings, devices=tuple(devices), trace=None)
+        if self._settings.others_warn is not never:
+            made.defer_to_others()
+        return made
 
     def start(self) -> Monitor:
         """Begin to watch; nothing if it runs already. After a stop, a fresh recording begins.

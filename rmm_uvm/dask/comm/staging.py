@@ -247,7 +247,7 @@ _made: tuple[Installation | None, Staging] | None = None
 def current_staging() -> Staging | None:
     """Return the staging of what is installed now; None if nothing is.
 
-    It is made at the first call after `rmm_uvm.reinitialize`, and let go of with
+    Of several installations it is that of the last with an IPC pool, else of the last. It is made at the first call after `rmm_uvm.reinitialize`, and let go of with
     `rmm_uvm.restore`: chunks that are in use then stay until they are not.
 
     Raises
@@ -258,9 +258,11 @@ def current_staging() -> Staging | None:
     global _made
     # Not imported here: where nobody did, nothing is installed, and RMM may be missing.
     install = sys.modules.get("rmm_uvm.pool.install")
-    installation = None if install is None else install.current_installation()
-    if installation is None or not installation.devices:
+    found = [] if install is None else [each for each in install.installations() if each.devices]
+    if not found:
         return None
+    with_pool = [each for each in found if each.ipc_mr is not None]
+    installation = (with_pool or found)[-1]
     with _lock:
         if _made is None or _made[0] is not installation:
             _made = installation, _of_installation(installation)

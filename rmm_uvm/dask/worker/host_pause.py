@@ -97,20 +97,18 @@ def evicted_bytes() -> int:
 
     0 where nothing is installed, and for what is not known. Thread-safe; takes about 30 us.
     """
-    from rmm_uvm.pool.install import current_installation
+    from rmm_uvm.pool.install import installations
 
-    installation = current_installation()
-    if installation is None or installation.monitor is None:
-        return 0
     return sum(
-        _evicted_bytes_of(installation.monitor, facts.device_id)
-        for facts in installation.monitor.devices
+        _evicted_bytes_of(installation.monitor, device.info.device_id)
+        for installation in installations()
+        for device in installation.devices
     )
 
 
 def _evicted_bytes_of(monitor: Any, device_id: int) -> int:
     try:
-        return on_host_bytes(monitor.snapshot(device_id, fresh=False))
+        return on_host_bytes(monitor.snapshot(device_id, fresh=False)) if monitor else 0
     except UvmError:  # no sample yet, or the monitor was just stopped
         return 0
 

@@ -207,9 +207,7 @@ class WorkerPool:
 
     def _keeps(self, arguments: dict[str, Any], settings: WorkerSettings) -> bool:
         """Tell whether the pool that is there was made with these settings; then it will do."""
-        from rmm_uvm.pool.install import current_installation
-
-        current = current_installation()
+        current = _installed()
         if current is None or _differences(current.arguments, arguments, settings):
             return False
         self._attach()
@@ -219,9 +217,9 @@ class WorkerPool:
     def _install(
         self, arguments: dict[str, Any], settings: WorkerSettings, share: HostShare, holder: str
     ) -> None:
-        from rmm_uvm.pool.install import current_installation, reinitialize, restore
+        from rmm_uvm.pool.install import reinitialize, restore_devices
 
-        current = current_installation()
+        current = _installed()
         holders: set[str] = set()
         if current is not None:
             differences = _differences(current.arguments, arguments, settings)
@@ -240,7 +238,7 @@ class WorkerPool:
         try:
             _check_chunks(made.devices[0].sizes.ipc_bytes, settings)
         except ConfigurationError:  # now, and not at the first result that is exchanged
-            restore()
+            restore_devices([0])
             raise
         made.holders = holders
         self._attach()
@@ -250,9 +248,7 @@ class WorkerPool:
 
     def _forget_lost_pool(self) -> None:
         """Take back what belongs to a pool that went before another could be made."""
-        from rmm_uvm.pool.install import current_installation
-
-        if self._installation is not None and current_installation() is not self._installation:
+        if self._installation is not None and self._installation.state != "on":
             self._installation = None
             self._detach()
 
@@ -290,20 +286,26 @@ class WorkerPool:
         self._leaving.clear()
         if self._holders or self._installation is None:
             return
-        from rmm_uvm.pool.install import current_installation, restore
+        from rmm_uvm.pool.install import restore_devices
 
         installation, self._installation = self._installation, None
-        current = current_installation()
-        if current is None or current is not installation:
+        if installation.state != "on":
             _logger.info("rmm_uvm: the managed pool was replaced meanwhile; what is there stays")
         else:
-            current.holders.discard(self._worker.id)
-            if not current.holders:  # else other workers of this process have it
+            installation.holders.discard(self._worker.id)
+            if not installation.holders:  # else other workers of this process have it
                 try:
-                    restore()
+                    restore_devices(each.info.device_id for each in installation.devices)
                 except UvmError as error:
                     _logger.warning("rmm_uvm: the managed pool stays: %s", error)
         self._detach()  # last: a monitor that stops looks once more, and may find something
+
+
+def _installed() -> Any:
+    """Return the installation on the worker's device, which is the first that it sees, or None."""
+    from rmm_uvm.pool.install import installations
+
+    return next((each for each in installations() if each.has_one_of((0,))), None)
 
 
 def _check_chunks(ipc_pool_bytes: int, settings: WorkerSettings) -> None:

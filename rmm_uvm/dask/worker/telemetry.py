@@ -41,11 +41,9 @@ _TEXTS = {
 
 def _ipc_pools() -> dict[int, int]:
     """Return the bytes of every IPC pool that is installed now, by device."""
-    from rmm_uvm.pool.install import current_installation
+    from rmm_uvm.pool.install import installed_devices
 
-    installed = current_installation()
-    devices = () if installed is None else installed.devices
-    return {one.info.device_id: one.sizes.ipc_bytes for one in devices}
+    return {one.info.device_id: one.sizes.ipc_bytes for one in installed_devices()}
 
 
 class CommCollector:
@@ -180,6 +178,8 @@ class Telemetry:
     ) -> WorkerFigures:
         from rmm_uvm.watch.judging.policy import worth_telling
 
+        from rmm_uvm.pool.install import installed_devices
+
         facts = monitor.devices[0]
         now = monitor.snapshot(facts.device_id, fresh=False)
         findings = monitor.findings
@@ -187,7 +187,7 @@ class Telemetry:
             device_id=facts.device_id,
             device_name=facts.name,
             simulated=facts.simulated,
-            devices_total=len(monitor.devices),
+            devices_total=max(len(monitor.devices), len(installed_devices())),
             **{name: getattr(now, name) for name in (*_LEVELS, *_TOTALS)},
             **self._rates_until(now),
             findings_total=len(findings),
@@ -252,13 +252,15 @@ def _unwatched(
     """Return the little that is known without a monitor, and why it is little."""
     if installed is None or not installed.devices:
         return WorkerFigures(reason="no pool of rmm_uvm is installed, and none watches", comm=comm)
+    from rmm_uvm.pool.install import installed_devices
+
     device = installed.devices[0]
     return WorkerFigures(
         reason=f"no monitor runs: {installed.monitor_reason or 'it was stopped'}",
         device_id=device.info.device_id,
         device_name=device.info.name,
         simulated=device.info.simulated,
-        devices_total=len(installed.devices),
+        devices_total=len(installed_devices()),
         footprint_bytes=device.managed_mr.get_allocated_bytes(),
         ipc_pool_bytes=ipc_pool_bytes,
         comm=comm,

@@ -230,8 +230,7 @@ def _ipc_bytes(device_id: int) -> int:
     """Return the device memory of the installed IPC pool, which managed pages cannot have."""
     # By name, since it lies above: where nobody has imported it, nothing is installed.
     install = sys.modules.get("rmm_uvm.pool.install")
-    installed = None if install is None else install.current_installation()
-    devices = () if installed is None else installed.devices
+    devices = () if install is None else install.installed_devices()
     return sum(each.sizes.ipc_bytes for each in devices if each.info.device_id == device_id)
 
 
