@@ -67,6 +67,7 @@ __all__ = [
 _installations: tuple[Installation, ...] = ()  # with devices, in the order of the calls
 _wirings: tuple[Wiring, ...] = ()  # for all of them; none only while nothing is wired
 _asked: tuple[Iterable[str], CudfPrefetch] = ((), "auto")  # libraries and prefetch, of the last
+_going_in = 0  # the process in which pools are about to be put back
 _left: Installation | None = None  # the last that the off switch left out
 _earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
 _noting = ProcessLock()  # of `_earlier`
@@ -217,7 +218,8 @@ def reinitialize(
     DriverError
         If a device does not exist. Nothing was changed.
     AvailabilityError
-        If torch allocates through an earlier installation, or torch or numba has allocated already.
+        If torch allocates through an earlier installation, or torch or numba has allocated already;
+        if a monitor that ends with an earlier pool calls it.
     MemoryError
         If an initial slab cannot be had. On the devices of this call what was there before this
         package is installed again, and other devices are as they were. So it is after any error
@@ -264,6 +266,10 @@ def reinitialize(
     with _turn():
         if is_off():
             return _left_out(ordinals_of(devices, driver), monitor)
+        if _going_in == os.getpid():
+            raise AvailabilityError(
+                "reinitialize is refused: a monitor that ends with its pool called it; call later"
+            )
         drivers = drivers_of(devices, driver)
         ids = [each.info.device_id for each in drivers]
         watching = make_monitor(monitor, ids)
@@ -372,7 +378,8 @@ def _stop_left() -> None:
 def restore() -> None:
     """Put back exactly what was there before `reinitialize`; nothing if nothing is installed.
 
-    On all devices, whichever call installed it there. A device whose resource somebody else has replaced meanwhile keeps theirs.
+    On all devices, whichever call installed it there. A device whose resource somebody else has
+    replaced meanwhile keeps theirs.
 
     Raises
     ------
@@ -428,18 +435,20 @@ def _on(device_ids: Collection[int] | None) -> list[DeviceInstallation]:
 def _take_down(device_ids: Collection[int] | None) -> Farewell:
     """Put back what was there on some devices, or on all; return what there is to say of it.
 
-    Nothing is wired after it. First of all nobody finds these pools installed any more: whatever a
-    callback of a monitor calls meanwhile concerns others.
+    Nothing is wired after it. First of all nobody finds these pools installed any more: if a
+    callback of a monitor restores meanwhile, that concerns others. It may not install.
     """
-    global _installations
+    global _installations, _going_in
     losing = [each for each in _installations if each.has_one_of(device_ids)]
     going = [device for each in losing for device in each.let_go(device_ids)]
     _installations = tuple(each for each in _installations if each.devices)
     farewell = Farewell.to(going)
+    before, _going_in = _going_in, os.getpid()
     try:
         for each in losing:  # before all else: its monitor sees the pools as they were used
             farewell.refused = each.stop_monitor() or farewell.refused
     finally:
+        _going_in = before
         _unwire()
         while going:
             device = going.pop(0)
@@ -497,12 +506,6 @@ def _retire(
     if going:
         going.clear()
         _take_down(device_ids).warn(stacklevel=6)
-    if again := _on(device_ids):
-        ids = ", ".join(str(each.info.device_id) for each in again)
-        again.clear()
-        raise AvailabilityError(
-            f"a monitor's callback installed another pool on device {ids}, which stays: call again"
-        )
     for device_id in device_ids:
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
         if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:

@@ -216,16 +216,13 @@ class Installation:
 
     def has_one_of(self, device_ids: Collection[int] | None) -> bool:
         """Whether a pool of it is installed on one of some devices, or on any with None."""
-        return any(device_ids is None or each.info.device_id in device_ids for each in self.devices)
+        return any(_is_on(each, device_ids) for each in self.devices)
 
     def let_go(self, device_ids: Collection[int] | None) -> tuple[DeviceInstallation, ...]:
         """Let go of the pools on some devices, or with None on all; return what was there."""
-        going, left = [], []
-        for each in self.devices:
-            goes = device_ids is None or each.info.device_id in device_ids
-            (going if goes else left).append(each)
-        self.devices = tuple(left)
-        return tuple(going)
+        before = self.devices
+        self.devices = tuple(each for each in before if not _is_on(each, device_ids))
+        return tuple(each for each in before if _is_on(each, device_ids))
 
     def release(self) -> None:
         """Tell those who hold parts of pools that were let go of, and forget what goes with all."""
@@ -280,6 +277,10 @@ class RemoteInstallation:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _is_on(device: DeviceInstallation, device_ids: Collection[int] | None) -> bool:
+    return device_ids is None or device.info.device_id in device_ids
 
 
 def render(installation: Installation) -> str:

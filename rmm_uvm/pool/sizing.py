@@ -297,7 +297,7 @@ def _maximum(
     devices = f"{sharers} devices" if sharers > 1 else ""
     both = " of ".join(filter(None, (devices, workers)))
     shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
-    less = f", less what other devices' pools may take" if promised_bytes else ""
+    less = ", less what other devices' pools may take" if promised_bytes else ""
     host_shared = less + host_shared
     # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
     no_more = f"the host has less to back more{less}"

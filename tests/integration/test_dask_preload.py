@@ -195,9 +195,7 @@ def test_dask_cuda_makes_no_context_where_the_pool_has_made_one(
     from rmm_uvm.dask import preload
 
     device = SimpleNamespace(info=SimpleNamespace(simulated=simulated))
-    monkeypatch.setattr(
-        "rmm_uvm.pool.install._installations", (SimpleNamespace(devices=[device]),)
-    )
+    monkeypatch.setattr("rmm_uvm.pool.install._installations", (SimpleNamespace(devices=[device]),))
     dask_cudas = SimpleNamespace(name="dask_cuda.initialize", argv=["--create-cuda-context"])
     other = SimpleNamespace(name="other", argv=["--create-cuda-context"])
     preload._ask_for_no_context(SimpleNamespace(preloads=[dask_cudas, other]))

@@ -247,8 +247,9 @@ _made: tuple[Installation | None, Staging] | None = None
 def current_staging() -> Staging | None:
     """Return the staging of what is installed now; None if nothing is.
 
-    Of several installations it is that of the last with an IPC pool, else of the last. It is made at the first call after `rmm_uvm.reinitialize`, and let go of with
-    `rmm_uvm.restore`: chunks that are in use then stay until they are not.
+    Of several installations it is that of the last with an IPC pool, else of the last. It is made
+    at the first call after `rmm_uvm.reinitialize`, and let go of with `rmm_uvm.restore`: chunks
+    that are in use then stay until they are not.
 
     Raises
     ------

@@ -176,9 +176,8 @@ class Telemetry:
     def _watched(
         self, monitor: Monitor, ipc_pool_bytes: int | None, comm: dict[str, float]
     ) -> WorkerFigures:
-        from rmm_uvm.watch.judging.policy import worth_telling
-
         from rmm_uvm.pool.install import installed_devices
+        from rmm_uvm.watch.judging.policy import worth_telling
 
         facts = monitor.devices[0]
         now = monitor.snapshot(facts.device_id, fresh=False)

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import gc
 import inspect
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +19,16 @@ import rmm_uvm
 import rmm_uvm.pool.install
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
 from rmm_uvm.integrations import Wiring
+from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm.pool.install import current_installation
+from rmm_uvm.pool.install import (
+    current_installation,
+    installations,
+    installed_devices,
+    restore_devices,
+)
+from rmm_uvm.pool.slabs import RMM_KEEPS
+from rmm_uvm.watch.monitor import running
 
 MIB = 1 << 20
 
@@ -371,3 +382,371 @@ def test_current_device_that_cuda_has_stays(monkeypatch: pytest.MonkeyPatch) -> 
     from rmm.pylibrmm.memory_resource import _memory_resource
 
     assert _memory_resource.getDevice is has_one
+
+
+# --- one device after another -------------------------------------------------------------------
+
+
+def one(devices: Any, **arguments: Any) -> Any:
+    arguments.setdefault("maximum_pool_size", "32MiB")
+    return rmm_uvm.reinitialize(
+        "8MiB", devices=devices, driver="simulated:64MiB", libraries=(), **arguments
+    )
+
+
+def now(*device_ids: int) -> list[Any]:
+    return [rmm.mr.get_per_device_resource(each) for each in device_ids or (0, 1)]
+
+
+def ordinals(handle: Any) -> list[int]:
+    return [each.info.device_id for each in handle.devices]
+
+
+def test_second_device_leaves_the_first_ones_pool_in_place() -> None:
+    before = now()
+    first = one(0)
+    kept = rmm.DeviceBuffer(size=1000, mr=first.managed_mr)
+    second = one(1)
+    assert now() == [first.managed_mr, second.managed_mr]
+    assert (ordinals(first), ordinals(second)) == ([0], [1])
+    assert (first.state, second.state) == ("on", "on")
+    assert first.managed_mr.get_allocated_bytes() == 1000
+    assert current_installation() is second
+    assert [ordinals(each) for each in installations()] == [[0], [1]]
+    assert [each.info.device_id for each in installed_devices()] == [1, 0]
+    assert [facts.device_id for facts in first.monitor.devices] == [0]
+    assert first.monitor.running
+    assert second.monitor.running
+    del kept
+    rmm_uvm.restore()
+    assert (first.state, second.state) == ("released", "released")
+    assert now() == before
+    assert installed_devices() == ()
+
+
+def test_of_two_devices_the_one_that_is_made_again_is_new_and_the_other_stays() -> None:
+    before = now()
+    both = one([0, 1])
+    zero, other = now()
+    below, gone = other.managed_mr, weakref.ref(both.devices[1])
+    again = one(1)
+    del other
+    assert now() == [zero, again.managed_mr]
+    assert (ordinals(both), ordinals(again)) == ([0], [1])
+    assert both.arguments["devices"] == [0, 1]
+    assert gone() is None
+    assert below.slab_bytes == 0
+    rmm_uvm.restore()
+    assert now() == before
+
+
+def test_later_call_for_all_devices_takes_over_those_of_earlier_calls() -> None:
+    before = now()
+    first = one(0)
+    second = one([1, 0])
+    assert (first.state, ordinals(second)) == ("released", [1, 0])
+    assert now() == [second.devices[1].managed_mr, second.devices[0].managed_mr]
+    assert [each.previous_mr for each in second.devices] == before[::-1]
+
+
+def test_cell_that_is_run_again_leaves_the_device_of_another_cell() -> None:
+    before = now()
+    first = one(0)
+    other = one(1)
+    below, pool = first.managed_mr.managed_mr, other.managed_mr
+    again = one(0)
+    assert (first.state, other.state, again.state) == ("released", "on", "on")
+    assert current_installation() is again
+    assert now() == [again.managed_mr, pool]
+    assert below.slab_bytes == 0
+    assert again.devices[0].previous_mr is before[0]
+    with pytest.raises(AvailabilityError, match="not installed any more"):
+        _ = first.managed_mr
+
+
+def test_drivers_of_two_simulated_devices_are_installed_one_after_the_other() -> None:
+    devices = [rmm_uvm.simulated_device("64MiB", device=number) for number in (0, 3)]
+    handles = [install(each, libraries=()) for each in devices]
+    assert [ordinals(each) for each in handles] == [[0], [3]]
+    assert [each.statistics()["managed_bytes"] for each in devices] == [16 * MIB, 16 * MIB]
+    with handles[1]:
+        pass
+    assert [each.statistics()["managed_bytes"] for each in devices] == [16 * MIB, 0]
+
+
+def test_leaving_a_context_puts_back_its_own_devices_in_either_order() -> None:
+    before = now()
+    with one(0) as outer:
+        with one(1) as inner:
+            assert now() == [outer.managed_mr, inner.managed_mr]
+        assert now() == [outer.managed_mr, before[1]]
+        assert current_installation() is outer
+        assert outer.monitor.running
+    assert now() == before
+    outer, inner = one(0), one(1)
+    outer.__exit__(None, None, None)
+    assert now() == [before[0], inner.managed_mr]
+    assert (outer.state, inner.state) == ("released", "on")
+    inner.__exit__(None, None, None)
+    assert now() == before
+
+
+def test_leaving_a_context_twice_on_one_device_restores_once() -> None:
+    before = now()
+    with one(0):
+        with one(0):
+            pass
+        assert now() == before
+    assert now() == before
+
+
+def test_leaving_a_context_takes_a_later_calls_pool_on_its_device_and_not_on_others() -> None:
+    before = now()
+    with one(0):
+        later = one([0, 1])
+    assert now() == [before[0], later.managed_mr]
+    assert ordinals(later) == [1]
+
+
+def test_rmms_current_device_is_that_of_the_last_call_that_is_left() -> None:
+    with one(0) as outer:
+        with one(1) as inner:
+            assert rmm.mr.get_current_device_resource() is inner.managed_mr
+        assert rmm.mr.get_current_device_resource() is outer.managed_mr
+
+
+def test_rmm_reinitialize_takes_the_pools_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rmm.rmm, "_initialize", lambda **_: None)
+    before = now()
+    handles = [one(1), one(0)]
+    with pytest.warns(ReplacedResourceWarning, match="on device 0, 1: call"):
+        rmm.reinitialize()
+    assert now() == before
+    assert [each.state for each in handles] == ["released", "released"]
+
+
+def test_hints_and_figures_mean_the_pools_of_all_devices() -> None:
+    one(0, device_budget="16MiB")
+    one(1, device_budget="24MiB")
+    budgets = [rmm_uvm.residency_statistics(device=device_id).budget_bytes for device_id in (0, 1)]
+    assert budgets == [16 * MIB, 24 * MIB]
+    assert rmm_uvm.residency_statistics().budget_bytes == 24 * MIB  # of the last call
+    buffers = [rmm.DeviceBuffer(size=4 * MIB, mr=each) for each in now()]
+    assert rmm_uvm.touch([(each.ptr, each.size) for each in buffers]) == 8 * MIB
+    del buffers
+    if not RMM_KEEPS:
+        assert rmm_uvm.trim().given_back_bytes == 16 * MIB
+
+
+def test_monitor_of_a_call_that_lost_a_device_watches_what_is_left(tmp_path: Path) -> None:
+    asked = {"interval_seconds": 2.0, "on_finding": None, "trace": tmp_path / "x.trace"}
+    both = one([0, 1], monitor=asked)
+    whole = both.monitor
+    again = one(1, monitor={"trace": tmp_path / "y.trace"})
+    assert (whole.running, both.monitor.running, again.monitor.running) == (False, True, True)
+    watched = [[facts.device_id for facts in each.devices] for each in running()]
+    assert watched == [[0], [1]]
+    assert both.monitor.recording().interval_seconds == 2.0
+    assert both.monitor.on_finding is None
+    assert again.monitor.sources["trace"]
+    assert len(whole.recording().samples) >= 4
+    again.__exit__(None, None, None)
+    assert both.monitor.running
+
+
+def test_monitor_that_was_stopped_by_hand_stays_stopped() -> None:
+    both = one([0, 1])
+    both.monitor.stop()
+    one(1)
+    assert not both.monitor.running
+
+
+def test_callback_that_restores_all_while_one_device_goes_ends() -> None:
+    before = now()
+    both = one([0, 1], maximum_pool_size="256MiB")
+    pool = both.managed_mr
+    both.monitor.stop()
+    both.monitor = rmm_uvm.monitor(
+        devices=[0, 1], interval_seconds=60, on_finding=lambda _: rmm_uvm.restore(), publish=False
+    ).start()
+    kept = rmm.DeviceBuffer(size=100 * MIB, mr=pool)
+    restore_devices([1])
+    assert now() == before
+    assert installed_devices() == ()
+    assert running() == ()
+    del kept
+
+
+def test_callback_may_not_install_while_its_pool_goes() -> None:
+    before = now()
+    first = one(0, maximum_pool_size="256MiB")
+    refused = []
+
+    def again(_: object) -> None:
+        with pytest.raises(AvailabilityError) as error:
+            one(0)
+        refused.append(str(error.value))
+
+    first.monitor.stop()
+    first.monitor = rmm_uvm.monitor(
+        devices=0, interval_seconds=60, on_finding=again, publish=False
+    ).start()
+    kept = rmm.DeviceBuffer(size=100 * MIB, mr=first.managed_mr)
+    second = one(0)
+    assert set(refused) == {
+        "reinitialize is refused: a monitor that ends with its pool called it; call later"
+    }
+    assert now() == [second.managed_mr, before[1]]
+    assert second.devices[0].previous_mr is before[0]
+    assert installations() == (second,)
+    del kept
+
+
+# --- what fails on the second device --------------------------------------------------------------
+
+
+def fail_by(way: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type[BaseException], Any]:
+    """Return what a call for device 1 will raise, and what makes it."""
+    if way == "size":
+        return ConfigurationError, {"maximum_pool_size": "4MiB"}
+    if way == "memory":
+        driver = rmm_uvm.simulated_device("64MiB", device=1)
+        driver.fail_call("allocate_managed", "out_of_memory")
+        monkeypatch.setattr("rmm_uvm.pool.arguments.choose_driver", lambda *_: driver)
+        return MemoryError, {}
+    raised: dict[str, BaseException] = {
+        "hook": RuntimeError("in use"),
+        "interrupt": KeyboardInterrupt(),
+        "wiring": AvailabilityError("no library"),
+    }
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise raised[way]
+
+    if way == "hook":
+        rmm.register_reinitialize_hook(fail)
+    if way == "interrupt":
+        monkeypatch.setattr(rmm_uvm.pool.install, "install_one", fail)
+    if way == "wiring":
+        # Once: what was wired before is wired again.
+        wire_all = rmm_uvm.pool.install._wire_all
+
+        def fail_once(*given: Any) -> Any:
+            monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", wire_all)
+            fail()
+
+        monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", fail_once)
+    return type(raised[way]), {}
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@pytest.mark.parametrize("way", ["size", "memory", "hook", "interrupt", "wiring"])
+def test_what_fails_for_a_second_device_leaves_the_first_as_it_was(
+    way: str, is_replaced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = now()
+    first = one(0)
+    second = one(1) if is_replaced else None
+    keeps = second is not None and way in ("size", "hook")  # seen before anything changes
+    other = second.managed_mr if keeps else before[1]
+    error, arguments = fail_by(way, monkeypatch)
+    with pytest.raises(error):
+        one(1, **arguments)
+    assert now() == [first.managed_mr, other]
+    assert current_installation() is (second if keeps else first)
+    assert first.monitor.running
+    assert [each.active for each in first.wirings if each.library == "rmm device"] == [True]
+    assert rmm.mr.get_current_device_resource() is (other if keeps else first.managed_mr)
+    rmm_uvm.restore()
+    assert now() == before
+
+
+def test_torch_that_allocates_through_one_device_keeps_others_from_being_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wiring = Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_: [wiring])
+    first = one(0)
+    for refused in (lambda: one(1), lambda: first.__exit__(None, None, None)):
+        with pytest.raises(AvailabilityError, match="is refused: torch allocates"):
+            refused()
+    assert now(0) == [first.managed_mr]
+
+
+# --- wirings of several devices -------------------------------------------------------------------
+
+
+def test_libraries_are_wired_to_all_devices_as_the_last_call_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wired: list[Any] = []
+
+    def wire_all(_: object, prefetch: object, drivers: Any, devices: Any) -> list[Wiring]:
+        made = (prefetch, [each.info.device_id for each in devices])
+        assert made[1] == [each.info.device_id for each in drivers]
+        wired.append(made)
+        return [Wiring("x", active=True, reason=str(made), undo=lambda: wired.remove(made))]
+
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", wire_all)
+    first = one(0, cudf_prefetch=True)
+    assert wired == [(True, [0])]
+    second = one(1, cudf_prefetch=False)
+    assert wired == [(False, [1, 0])]
+    assert first.wirings == second.wirings
+    assert first.wirings[0].reason == str(wired[0])
+    one(0, cudf_prefetch="auto")
+    assert wired == [("auto", [0, 1])]
+    second.__exit__(None, None, None)
+    assert wired == [("auto", [0])]
+    rmm_uvm.restore()
+    assert wired == []
+
+
+def test_libraries_announce_to_the_pools_of_all_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def wire_libcudf(residencies: Any) -> Wiring:
+        told.append([*residencies])
+        return Wiring("libcudf_calls", active=True, reason="")
+
+    monkeypatch.setattr(rmm_uvm.pool.install, "wire_libcudf", wire_libcudf)
+    wire_all = rmm_uvm.pool.install._wire_all
+    on_a_gpu = SimpleNamespace(info=SimpleNamespace(simulated=False), counters_available=bool)
+    monkeypatch.setattr(  # a simulated device runs no kernels, and nothing is told
+        rmm_uvm.pool.install,
+        "_wire_all",
+        lambda libraries, prefetch, _, devices: wire_all(libraries, prefetch, [on_a_gpu], devices),
+    )
+    handles = [one(number, device_budget="8MiB") for number in (0, 1)]
+    residencies = [each.managed_mr.managed_mr.residency for each in handles]
+    assert told == [residencies[:1], residencies[::-1]]
+    buffers = [[rmm.DeviceBuffer(size=4 * MIB, mr=each) for _ in range(3)] for each in now()]
+    for each in buffers:
+        each[0].__cuda_array_interface__  # noqa: B018 - announces what had to leave
+    fetched = [rmm_uvm.residency_statistics(device=each).fetched_bytes for each in (0, 1)]
+    assert fetched == [4 * MIB, 4 * MIB]
+    del buffers, each
+    restore_devices([1])
+    assert told[-1] == residencies[:1]
+
+
+# --- memory of the host ---------------------------------------------------------------------------
+
+
+def test_later_device_plans_with_the_host_memory_that_earlier_pools_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = HostMemory(total_bytes=1 << 30, available_bytes=1000 * MIB)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda: host)
+    first = one(0, maximum_pool_size=None).devices[0].sizes
+    assert first.maximum_bytes == 900 * MIB
+    second = one(1, maximum_pool_size=None).devices[0].sizes
+    assert second.maximum_bytes == 90 * MIB
+    assert "host memory, less what other devices' pools may take" in second.maximum_reason
+    third = one(2, maximum_pool_size=None).devices[0].sizes
+    assert third.maximum_bytes == 62 * MIB
+    assert third.maximum_reason.startswith("the budget; the host has less to back more, less what")
+    with pytest.raises(ConfigurationError, match="less what other devices' pools may take"):
+        one(3, maximum_pool_size="300MiB")
+    again = one([0, 1, 2], maximum_pool_size=None).devices
+    assert [each.sizes.maximum_bytes for each in again] == [298 * MIB] * 3

@@ -461,20 +461,6 @@ def test_stream_of_none_is_refused_in_rmms_words() -> None:
                 call(1000, None)
 
 
-def test_pool_on_a_device_that_the_last_call_is_not_for_goes_with_a_warning() -> None:
-    before = rmm.mr.get_per_device_resource(0)
-    install(devices=[0, 2])
-    with pytest.warns(
-        ReplacedResourceWarning, match=r"on device 0, 2 goes.*devices=\[0, 1, 2\]"
-    ) as seen:
-        install(devices=1)
-    assert [each.filename for each in seen] == [__file__]
-    assert rmm.mr.get_per_device_resource(0) is before
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        install(devices=[0, 1])  # which has all of the earlier ones
-
-
 def test_callback_that_restores_while_another_thread_does_ends() -> None:
     called, refused = threading.Event(), []
 
