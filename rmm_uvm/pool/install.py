@@ -7,7 +7,8 @@ Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover bui
 
 Holds what is installed, for the whole process: a device is of the handle whose call made its pool,
 and of no other. A later call takes from the handles the devices that it is for. What libraries were
-wired to is of the process: made anew whenever a device comes or goes, as the last call asked.
+wired to is of the process: made anew whenever a device comes or goes, as the last of these calls
+asked.
 """
 
 from __future__ import annotations
@@ -66,7 +67,6 @@ __all__ = [
 
 _installations: tuple[Installation, ...] = ()  # with devices, in the order of the calls
 _wirings: tuple[Wiring, ...] = ()  # for all of them; none only while nothing is wired
-_asked: tuple[Iterable[str], CudfPrefetch] = ((), "auto")  # libraries and prefetch, of the last
 _going_in = 0  # the process in which pools are about to be put back
 _left: Installation | None = None  # the last that the off switch left out
 _earlier: weakref.WeakSet[ManagedResidency] = weakref.WeakSet()  # with memory that is alive
@@ -189,11 +189,11 @@ def reinitialize(
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     libraries : iterable of {"cupy", "numba", "torch"}
-        Libraries to let allocate through RMM, on all devices: the last call decides. torch cannot
-        be undone in a process; numba must not have used a GPU before.
+        Libraries to let allocate through RMM, on all devices: the last call that has any decides.
+        torch cannot be undone in a process; numba must not have used a GPU before.
     cudf_prefetch : bool or "auto"
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the
-        device, since it costs while data fit. The last call decides.
+        device, since it costs while data fit. The last call decides as for `libraries`.
     driver : UvmDriver, str or None
         "simulated" or "simulated:16GiB" installs on a simulated device; see
         `rmm_uvm.managed_pool`.
@@ -262,7 +262,7 @@ def reinitialize(
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
-    global _asked, _installations
+    global _installations
     with _turn():
         if is_off():
             return _left_out(ordinals_of(devices, driver), monitor)
@@ -348,8 +348,8 @@ def reinitialize(
             watching,
             "" if watching else "as asked",
             undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
+            wire_again=functools.partial(_wire, libraries, cudf_prefetch),
         )
-        _asked = libraries, cudf_prefetch
         _installations = (*_installations, made)
         made.start_monitor()
         rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
@@ -536,9 +536,9 @@ def _unwire() -> None:
 
 
 def _wire_again() -> None:
-    """Wire as the last call asked, where that was undone and devices are left."""
+    """Wire as the last call asked that has devices, where that was undone."""
     if _installations and not _wirings:
-        _wire(*_asked, installed_devices())
+        _installations[-1].wire_again(installed_devices())
 
 
 def _wire_all(

@@ -49,7 +49,7 @@ class Installation:
         pools that are restored or replaced, since notebooks keep every value they showed, and a
         pool as long as its handle.
     wirings : tuple of Wiring
-        The libraries, and cuDF's own prefetch; of all that is installed, as the last call asked.
+        The libraries, and cuDF's own prefetch: for all that is installed, as the last call asked.
     monitor : rmm_uvm.monitor or None
         What watches the devices, stopped once the pools are restored or replaced; its recording
         stays. Where only some are, another with the same settings, but without a trace, watches
@@ -81,6 +81,7 @@ class Installation:
         monitor: Monitor | None = None,
         monitor_reason: str = "",
         undo: Callable[[], None] = lambda: None,
+        wire_again: Callable[[Sequence[DeviceInstallation]], None] = lambda devices: None,
         off_on: int | None = None,
     ) -> None:
         self.devices = tuple(devices)
@@ -88,6 +89,7 @@ class Installation:
         self.monitor = monitor
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
+        self.wire_again = wire_again  # the libraries to some devices, as its call asked
         self._off_on = off_on  # the device whose resource stays, where the switch is off
         self._when_released: list[Callable[[], object]] = []
         self.arguments: dict[str, Any] = {}

@@ -698,6 +698,9 @@ def test_libraries_are_wired_to_all_devices_as_the_last_call_asked(
     assert wired == [("auto", [0, 1])]
     second.__exit__(None, None, None)
     assert wired == [("auto", [0])]
+    with one(2, cudf_prefetch=True):
+        assert wired == [(True, [2, 0])]
+    assert wired == [("auto", [0])]
     rmm_uvm.restore()
     assert wired == []
 
