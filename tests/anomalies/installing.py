@@ -56,6 +56,22 @@ def restored(*_: object) -> None:
     rmm_uvm.restore()
 
 
+def other_device(_world: World) -> Any:
+    """Install on a second device, which no call of the first one's driver concerns."""
+    return rmm_uvm.reinitialize(
+        8 * MIB,
+        24 * MIB,
+        driver=rmm_uvm.simulated_device(DEVICE_BYTES, device=1),
+        libraries=(),
+        monitor=False,
+    )
+
+
+def left(_world: World, _other: object, made: Any) -> None:
+    with made:
+        pass
+
+
 def export(_world: World, subject: tuple[Any, Any]) -> bytes:
     made, buffer = subject
     return bytes(made.export(buffer))
@@ -184,6 +200,17 @@ INSTALLING = [
         quiet=OF_SAMPLES,
         clears=True,
         threaded=True,
+    ),
+    Operation(
+        "reinitialize with all beside another device",
+        other_device,
+        with_all,
+        of_installation,
+        left,
+        restored,
+        quiet=OF_SAMPLES,
+        threaded=True,
+        shows=lambda _world, other, _made: [each.current for each in other.devices],
     ),
     Operation("restore", with_all, restored, end=restored, quiet=OF_SAMPLES),
     Operation(

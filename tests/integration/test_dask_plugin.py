@@ -267,6 +267,23 @@ def test_pool_that_a_user_installed_meanwhile_stays() -> None:
     on_a_worker(test)
 
 
+def test_pool_that_a_user_installed_on_another_device_stays_and_the_workers_is_kept() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        workers = rmm_uvm.current_installation()
+        users = rmm_uvm.reinitialize("8MiB", devices=1)
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        await asyncio.sleep(0)
+        assert workers.state == "on"
+        await client.unregister_worker_plugin("rmm-uvm")
+        await asyncio.sleep(0)
+        assert (workers.state, users.state) == ("released", "on")
+        assert "rmm-uvm" not in worker.metrics
+        rmm_uvm.restore()
+
+    on_a_worker(test)
+
+
 # --- the plugin itself -------------------------------------------------------------------------
 
 

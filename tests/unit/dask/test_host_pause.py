@@ -7,6 +7,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
+import rmm_uvm
 from rmm_uvm.dask.worker import host_pause
 from rmm_uvm.dask.worker.host_pause import on_host_bytes
 from rmm_uvm.watch.snapshot import Snapshot
@@ -75,3 +76,12 @@ def test_library_that_was_loaded_before_anything_was_evicted_is_not_taken_for_th
 
 def test_file_backed_memory_of_this_process_is_some_and_less_than_all() -> None:
     assert 0 < host_pause.file_backed_bytes() < psutil.Process().memory_info().rss
+
+
+def test_what_lives_on_the_host_is_that_of_the_pools_of_all_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_pause, "on_host_bytes", lambda snapshot: 10**snapshot.device_id)
+    for device_id, monitor in ((0, True), (1, True), (2, False)):
+        rmm_uvm.reinitialize("16MiB", "32MiB", device_id, driver="simulated:64MiB", monitor=monitor)
+    assert host_pause.evicted_bytes() == 11

@@ -159,6 +159,21 @@ def test_script_that_installs_itself_replaces_ours_and_is_told_so(tmp_path: Path
     assert "its own settings held, not --pool-size, --device-budget; its device" in told
 
 
+def test_script_that_installs_on_another_device_leaves_ours(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import rmm, rmm_uvm
+        ours = rmm.mr.get_per_device_resource(0)
+        rmm_uvm.reinitialize("8MiB", "32MiB", devices=1, libraries=())
+        print(rmm.mr.get_per_device_resource(0) is ours)
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, "--device-budget", "32MiB", path)
+    assert done.stdout == "True\n"
+    assert "reinitialize" not in done.stderr
+
+
 def test_script_that_installs_nothing_hears_of_no_other_settings(tmp_path: Path) -> None:
     done = run(tmp_path, *SIMULATED, script(tmp_path, USES_THE_POOL))
     assert done.returncode == 0

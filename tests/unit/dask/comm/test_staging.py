@@ -9,6 +9,7 @@ import ctypes
 import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 
 import dask
@@ -86,6 +87,31 @@ def test_staging_is_let_go_of_with_restore_and_its_pool_with_it() -> None:
     gc.collect()
     assert device.memory()[0] == free_bytes
     assert current_staging() is None
+
+
+def test_staging_stays_on_the_ipc_pool_when_another_device_gets_a_pool_without_one() -> None:
+    _install()
+    staging = current_staging()
+    _install(None, device=1)
+    assert current_staging() is staging
+    _install("32MiB", device=2)
+    assert current_staging().pool_bytes == 32 * MIB
+
+
+def test_staging_lets_go_of_a_device_that_another_call_takes() -> None:
+    rmm_uvm.reinitialize(
+        "32MiB",
+        devices=[0, 1],
+        driver="simulated:256MiB",
+        ipc_pool_size="16MiB",
+        libraries=(),
+        monitor=False,
+    )
+    staging = weakref.ref(current_staging())
+    _install(None)
+    gc.collect()
+    assert staging() is None
+    assert current_staging().pool_bytes == 16 * MIB  # of the device that is left
 
 
 def test_chunk_in_use_outlives_restore_and_goes_with_its_user() -> None:

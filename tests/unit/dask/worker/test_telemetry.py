@@ -114,6 +114,17 @@ def test_monitor_of_the_installed_pool_comes_before_others(watched: Any) -> None
     assert telemetry.watching_monitor() is watched.monitor
 
 
+@pytest.mark.parametrize("monitor", [True, False])
+def test_worker_tells_how_many_devices_have_pools_of_whichever_call(monitor: bool) -> None:
+    driver = "simulated:64MiB"
+    with (
+        rmm_uvm.reinitialize("16MiB", devices=1, driver=driver, ipc_pool_size="4MiB"),
+        rmm_uvm.reinitialize("16MiB", driver=driver, monitor=monitor),
+    ):
+        assert Telemetry()()["devices_total"] == 2
+        assert telemetry._ipc_pools() == {0: 0, 1: 4 * MIB}
+
+
 def test_figures_that_cannot_be_read_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Installation) -> None:
         raise RuntimeError("as asked")
