@@ -3,8 +3,8 @@
 """Magics for IPython and Jupyter: ``%load_ext rmm_uvm``, then ``%%uvm`` and ``%uvm_report``.
 
 ``%%uvm`` runs a cell and prints below it what it moved, and advice about it. ``%uvm_report`` shows
-the timeline. Both work on the monitor that `rmm_uvm.reinitialize` started, else on one that runs;
-where none does, ``%%uvm`` starts one for its cell.
+the timeline. Both work on the monitor that `rmm_uvm.reinitialize` started last, else on one that
+runs. Where none watches all devices that have a pool of ours, ``%%uvm`` starts one for its cell.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rmm_uvm.report.words import clock_text
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.sampling.sources import devices_to_watch
 
 __all__ = ["load", "unload"]
 
@@ -133,7 +134,7 @@ class _Magics:
     def _watched(self, wanted: tuple[str, ...]) -> Iterator[None]:
         """Watch what runs inside; print at its end, also if it fails."""
         __tracebackhide__ = True
-        monitor, problem = _found(wanted), ""
+        monitor, problem = _found(wanted, devices_to_watch(None)), ""
         own = None
         if monitor is None:
             try:
@@ -162,11 +163,12 @@ def _awaits(error: SyntaxError) -> bool:
     return "outside" in said and ("await" in said or "async" in said)
 
 
-def _found(wanted: tuple[str, ...]) -> Monitor | None:
-    """Return the monitor that started last, of those that have the sources; None if none has."""
+def _found(wanted: tuple[str, ...], device_ids: tuple[int, ...] = ()) -> Monitor | None:
+    """Return the monitor that started last, of those with these sources and devices, or None."""
     for monitor in reversed(running()):
         sources = monitor.sources
-        if all(sources.get(_OPTIONS[option]) for option in wanted):
+        watched = {facts.device_id for facts in monitor.devices}
+        if watched.issuperset(device_ids) and all(sources.get(_OPTIONS[each]) for each in wanted):
             return monitor
     return None
 

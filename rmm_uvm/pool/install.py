@@ -245,9 +245,9 @@ def reinitialize(
     the host memory that the maximum of each earlier pool leaves: it may be little, so give all
     devices to one call, or each call a maximum. Of the cap it has what is not taken yet.
 
-    Each device is watched by the monitor of the call that installed it. Where a later call takes a
-    device from an earlier one, or leaves it as a context, the earlier monitor ends, and another
-    with its settings watches the devices that are left; a trace ends, too.
+    Each device is watched by the monitor of the call that installed it. If a call for several
+    devices loses one, to a later call or to a context that is left, its monitor ends. Another with
+    its settings watches the devices that are left; a trace ends, too.
 
     Where the environment says ``RMM_UVM=off``, arguments are checked and nothing is changed: the
     handle has the state "off". The logger ``rmm_uvm`` is told in one line what is on, at INFO.
@@ -435,8 +435,8 @@ def _on(device_ids: Collection[int] | None) -> list[DeviceInstallation]:
 def _take_down(device_ids: Collection[int] | None) -> Farewell:
     """Put back what was there on some devices, or on all; return what there is to say of it.
 
-    Nothing is wired after it. First of all nobody finds these pools installed any more: if a
-    callback of a monitor restores meanwhile, that concerns others. It may not install.
+    Nothing is wired after it. The handles let go of these pools first: a callback of a monitor that
+    restores meanwhile finds the others alone. It may not install.
     """
     global _installations, _going_in
     losing = [each for each in _installations if each.has_one_of(device_ids)]

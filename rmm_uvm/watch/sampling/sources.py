@@ -31,6 +31,7 @@ __all__ = [
     "OTHER_THAN_NAMED",
     "SWITCHED_OFF",
     "WatchedDevice",
+    "devices_to_watch",
     "fixed_sources",
     "of_all",
     "of_any",

@@ -95,6 +95,23 @@ def test_cell_past_capacity_prints_what_moved_and_advice(
     run(f"{FREE}monitor.stop()")
 
 
+def test_cell_is_watched_on_the_devices_of_all_calls(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pools = (
+        'rmm_uvm.reinitialize("8MiB", "256MiB", {}, libraries=(), device_budget=None).managed_mr'
+    )
+    run(f"import rmm_uvm\nmr = {pools.format(0)}\n{pools.format(1)}\ndevice = mr.driver")
+    assert len(running()) == 2
+    capsys.readouterr()
+    run("%%uvm\n" + THRASH)
+    told = capsys.readouterr().out
+    assert "device 0" in told
+    assert "96.00 MiB" in told
+    run(FREE)
+    rmm_uvm.restore()
+
+
 def test_cell_that_fails_prints_its_traffic_and_fails(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
