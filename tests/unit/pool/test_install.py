@@ -649,9 +649,12 @@ def test_what_fails_for_a_second_device_leaves_the_first_as_it_was(
     second = one(1) if is_replaced else None
     keeps = second is not None and way in ("size", "hook")  # seen before anything changes
     other = second.managed_mr if keeps else before[1]
+    below = None if second is None or keeps else second.managed_mr.managed_mr
     error, arguments = fail_by(way, monkeypatch)
-    with pytest.raises(error):
+    with pytest.raises(error) as raised:
         one(1, **arguments)
+    assert below is None or below.slab_bytes == 0  # nor does the traceback keep it
+    del raised
     assert now() == [first.managed_mr, other]
     assert current_installation() is (second if keeps else first)
     assert first.monitor.running

@@ -204,6 +204,16 @@ def test_failed_call_leaves_no_pool_alive_in_its_traceback(
     assert device.statistics()["managed_bytes"] == 0
 
 
+def test_warning_of_restore_as_an_error_keeps_no_pool_alive(device: Any) -> None:
+    over("statistics", install(device).managed_mr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ReplacedResourceWarning) as error:
+            rmm_uvm.restore()
+    assert error.value.__traceback__ is not None  # as a notebook's sys.last_value keeps it
+    assert device.statistics()["managed_bytes"] == 0
+
+
 def test_warnings_as_errors_leave_nothing_half_restored() -> None:
     before = rmm.mr.get_per_device_resource(1)
     install(devices=[0, 1])
@@ -429,16 +439,21 @@ def test_garbage_in_the_first_pool_counts_as_gone(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.ReplacedResourceWarning")
 def test_threads_that_install_and_restore_take_turns() -> None:
-    before = rmm.mr.get_per_device_resource(0)
+    before = [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)]
     failures: list[BaseException] = []
 
     def change(number: int) -> None:
         try:
             for turn in range(8):
+                devices = ([0, 1], 0, 1)[(number + turn // 3) % 3]
+                watched = number % 2 == 0
                 if (number + turn) % 3 == 0:
                     rmm_uvm.restore()
+                elif turn % 4 == 0:
+                    with install(devices=devices, monitor=watched, libraries=()) as handle:
+                        repr(handle)
                 else:
-                    repr(install(monitor=number % 2 == 0, libraries=()))
+                    repr(install(devices=devices, monitor=watched, libraries=()))
         except BaseException as error:
             failures.append(error)
 
@@ -449,7 +464,7 @@ def test_threads_that_install_and_restore_take_turns() -> None:
         thread.join()
     rmm_uvm.restore()
     assert failures == []
-    assert rmm.mr.get_per_device_resource(0) is before
+    assert [rmm.mr.get_per_device_resource(device_id) for device_id in (0, 1)] == before
     assert current_installation() is None
 
 
