@@ -518,7 +518,7 @@ def _retire(
 def _wire(
     libraries: Iterable[str], cudf_prefetch: CudfPrefetch, devices: Sequence[DeviceInstallation]
 ) -> None:
-    """Wire the libraries to some devices, in place of what is wired."""
+    """Wire the libraries to some devices, to GPUs if any is one, in place of what is wired."""
     global _wirings
     _unwire()
     devices = [each for each in devices if not each.info.simulated] or devices
@@ -549,7 +549,7 @@ def _wire_all(
 ) -> list[Wiring]:
     """Wire the libraries; torch last, since it cannot be undone. All or none."""
     names = [name for name in LIBRARIES if name in set(libraries)]
-    if all(each.info.simulated for each in drivers):
+    if drivers[0].info.simulated:
         reason = "a simulated device runs no kernels"
         idle = [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
         current = wire_current_device(drivers[0].info.device_id)

@@ -736,6 +736,22 @@ def test_libraries_announce_to_the_pools_of_all_devices(monkeypatch: pytest.Monk
     assert told[-1] == residencies[:1]
 
 
+def test_libraries_are_wired_to_gpus_where_simulated_devices_are_installed_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu, simulated = (
+        SimpleNamespace(info=SimpleNamespace(simulated=each), managed_mr=SimpleNamespace(driver=1))
+        for each in (False, True)
+    )
+    wired: list[Any] = []
+    monkeypatch.setattr(
+        rmm_uvm.pool.install, "_wire_all", lambda *given: wired.append(given[3]) or []
+    )
+    for devices in ([simulated, gpu], [simulated]):
+        rmm_uvm.pool.install._wire((), False, devices)
+    assert wired == [[gpu], [simulated]]
+
+
 # --- memory of the host ---------------------------------------------------------------------------
 
 
