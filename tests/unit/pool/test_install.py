@@ -561,7 +561,10 @@ def test_monitor_that_was_stopped_by_hand_stays_stopped() -> None:
     assert not both.monitor.running
 
 
-def test_callback_that_restores_all_while_one_device_goes_ends() -> None:
+def test_callback_that_restores_all_while_one_device_goes_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rmm_uvm.watch.advisor._PAUSE_SECONDS", 3600.0)  # looks when it ends
     before = now()
     both = one([0, 1], maximum_pool_size="256MiB")
     pool = both.managed_mr
@@ -577,7 +580,10 @@ def test_callback_that_restores_all_while_one_device_goes_ends() -> None:
     del kept
 
 
-def test_callback_may_not_install_while_its_pool_goes() -> None:
+def test_callback_may_not_install_while_its_pool_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rmm_uvm.watch.advisor._PAUSE_SECONDS", 3600.0)  # looks when it ends
     before = now()
     first = one(0, maximum_pool_size="256MiB")
     refused = []
