@@ -24,7 +24,7 @@ from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.support.messages import shown
-from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
+from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes, whole_number
 from rmm_uvm.support.variables import setting
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _MOST_NEIGHBORS = 7  # of the model, which has eight devices
+_MOST_NUMA_NODES = 1024  # of Linux
 
 
 def cuda_driver(device: int = 0) -> CudaDriver:
@@ -87,6 +88,8 @@ def simulated_device(
     discard: bool = True,
     counters: bool = True,
     direct_migration: bool = False,
+    integrated: bool = False,
+    numa_node: int | None = None,
     device: int = 0,
     neighbors: int = 0,
 ) -> SimulatedDevice:
@@ -106,6 +109,11 @@ def simulated_device(
         without UVM tools.
     direct_migration : bool
         Migrations past libcuda (`UvmDriver.migrate`); budgets then use them.
+    integrated : bool
+        Its memory is the host's, as in a DGX Spark: no page moves, and there is no other memory.
+    numa_node : int, optional
+        The NUMA node of the host that its memory is, 0 to 1023, as with Grace. It says so; no node
+        is made.
     device : int
         Ordinal that it claims.
     neighbors : int
@@ -120,7 +128,9 @@ def simulated_device(
     Raises
     ------
     ConfigurationError
-        If `memory` is not a positive multiple of 2 MiB, or there are too many neighbours.
+        If `memory` is not a positive multiple of 2 MiB, there are too many neighbours, or
+        `numa_node` is no number of a node; if an integrated device is to have neighbours or
+        `host_memory`.
 
     Examples
     --------
@@ -133,9 +143,18 @@ def simulated_device(
         raise ConfigurationError(
             f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
         )
+    if numa_node is not None and whole_number(numa_node) not in range(_MOST_NUMA_NODES):
+        raise ConfigurationError(
+            f"numa_node={shown(numa_node)}: a node is 0 to {_MOST_NUMA_NODES - 1}"
+        )
     if not 0 <= neighbors <= _MOST_NEIGHBORS:
         raise ConfigurationError(
             f"neighbors={shown(neighbors)}: a simulated device has 0 to {_MOST_NEIGHBORS}"
+        )
+    if integrated and (neighbors or host_memory is not None):
+        raise ConfigurationError(
+            "an integrated device has the only memory of its machine: leave out host_memory and "
+            "neighbors"
         )
     return SimulatedDevice(
         capacity_bytes,
@@ -145,6 +164,8 @@ def simulated_device(
         discard=discard,
         counters=counters,
         direct_migration=direct_migration,
+        integrated=integrated,
+        numa_node=numa_node,
         device_id=device,
         neighbors=neighbors,
     )

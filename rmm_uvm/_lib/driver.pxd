@@ -98,6 +98,9 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         availability direct_migration
         availability host_pages
         bool pageable_memory_access
+        bool host_page_tables
+        bool integrated
+        optional[int] numa_node
         bool simulated
 
     cdef cppclass uvm_driver:

@@ -41,6 +41,10 @@ cdef location _location(UvmDriver driver, where) except *:
     return result
 
 
+cdef object _whole(const optional[int]& value):
+    return value.value() if value.has_value() else None
+
+
 cdef object _number(const optional[double]& value):
     return value.value() if value.has_value() else None
 
@@ -72,6 +76,9 @@ cdef class UvmDriver:
             direct_migration=as_availability(info.direct_migration),
             host_pages=as_availability(info.host_pages),
             pageable_memory_access=info.pageable_memory_access,
+            host_page_tables=info.host_page_tables,
+            integrated=info.integrated,
+            numa_node=_whole(info.numa_node),
             simulated=info.simulated,
         )
 

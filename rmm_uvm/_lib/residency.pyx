@@ -126,7 +126,7 @@ cdef class ManagedResidency:
                 kept,
                 budget,
                 info.total_bytes,
-                oversubscribable=info.concurrent_managed_access.available,
+                oversubscribable=info.oversubscribable,
             )
             if following is None:
                 self.end_budget()

@@ -5,6 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -167,6 +168,8 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool discard
         bool counters
         bool direct_migration
+        bool integrated
+        optional[int] numa_node
         bool places_at_once
         int device_id
         unsigned neighbors

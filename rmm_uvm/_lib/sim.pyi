@@ -24,6 +24,8 @@ class SimulatedDevice(UvmDriver):
         discard: bool = True,
         counters: bool = True,
         direct_migration: bool = False,
+        integrated: bool = False,
+        numa_node: int | None = None,
         device_id: int = 0,
         neighbors: int = 0,
         machine: Mapping[str, float] | None = None,

@@ -8,6 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport make_shared, shared_ptr, static_pointer_cast
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 
 from rmm_uvm._lib.driver cimport (
@@ -103,6 +104,8 @@ cdef class SimulatedDevice(UvmDriver):
         bool discard=True,
         bool counters=True,
         bool direct_migration=False,
+        bool integrated=False,
+        numa_node=None,
         int device_id=0,
         unsigned neighbors=0,
         machine=None,
@@ -117,6 +120,9 @@ cdef class SimulatedDevice(UvmDriver):
         config.discard = discard
         config.counters = counters
         config.direct_migration = direct_migration
+        config.integrated = integrated
+        if numa_node is not None:
+            config.numa_node = optional[int](<int>numa_node)
         config.device_id = device_id
         config.neighbors = neighbors
         if machine is not None:

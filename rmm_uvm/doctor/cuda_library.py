@@ -139,6 +139,8 @@ class _Library:
             concurrent_managed_access=bool(attribute("CONCURRENT_MANAGED_ACCESS")),
             pageable_memory_access=bool(attribute("PAGEABLE_MEMORY_ACCESS")),
             host_page_tables=bool(attribute("PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES")),
+            integrated=bool(attribute("INTEGRATED")),
+            numa_node=attribute("NUMA_ID") if attribute("NUMA_CONFIG") else None,
             # The documented test for legacy IPC: CUDA Driver API, cuIpcGetMemHandle.
             legacy_ipc=bool(attribute("IPC_EVENT_SUPPORTED")),
         )

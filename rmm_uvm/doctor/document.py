@@ -178,6 +178,11 @@ def _host_memory(report: DoctorReport) -> Block:
     limit = "none" if memory.limit_bytes is None else format_bytes(memory.limit_bytes)
     rows = (
         ("of the machine", format_bytes(memory.total_bytes)),
+        *(
+            [("of GPUs, left out", format_bytes(memory.device_bytes))]
+            if memory.device_bytes
+            else []
+        ),
         ("container's limit", f"{limit} {memory.limit_source}".rstrip()),
         ("left for this process", format_bytes(memory.available_bytes)),
     )

@@ -102,6 +102,10 @@ class DeviceFacts:
     pageable_memory_access, host_page_tables : bool
         Whether kernels can use ordinary host memory, and whether they do so through the page
         tables of the host (ATS) or by migration in software (HMM).
+    integrated : bool
+        Whether its memory is the host's (DGX Spark, Jetson).
+    numa_node : int or None
+        The NUMA node of the host that its memory is (Grace); None if it is none.
     legacy_ipc : bool
         Whether ``cudaMalloc`` memory can be opened by another process.
     is_mig : bool
@@ -121,6 +125,8 @@ class DeviceFacts:
     pageable_memory_access: bool
     host_page_tables: bool
     legacy_ipc: bool
+    integrated: bool = False
+    numa_node: int | None = None
     is_mig: bool = False
     kernel_fraction: float | None = None
 

@@ -154,6 +154,11 @@ def _concurrent_access(facts: Facts) -> Capability:
             f"{where} has no page migration: capacity is what the card has; "
             "beyond it an allocation fails, as it does without rmm-uvm",
         )
+    if shared := [device for device in facts.cuda.devices if device.integrated]:
+        return Capability.no(
+            f"{_listed(shared)} has the host's memory, which counts once: nothing can leave it, so "
+            "there is no budget and no prefetch; capacity is what the host has available",
+        )
     if facts.kernel_driver.parameters.get("uvm_global_oversubscription") == "0":
         return Capability.no(
             "switched off by the nvidia-uvm module parameter uvm_global_oversubscription=0: "
@@ -208,17 +213,31 @@ def _legacy_ipc(cuda: CudaFacts) -> Capability:
 def _pageable(facts: Facts) -> Capability:
     devices = facts.cuda.devices
     if all(device.pageable_memory_access for device in devices):
-        through_host = all(device.host_page_tables for device in devices)
-        return Capability.yes(
-            "ATS: through the page tables of the host"
-            if through_host
-            else "HMM: migrated in software",
-        )
+        if not all(device.host_page_tables for device in devices):
+            return Capability.yes("HMM: migrated in software")
+        return Capability.yes(f"ATS: through the page tables of the host{_remote_use(facts)}")
     if facts.kernel_driver.parameters.get("uvm_disable_hmm") == "Y":
         return Capability.no("HMM is off (nvidia-uvm module parameter uvm_disable_hmm=Y)")
     if facts.kernel_driver.is_open is False:
         return Capability.no("HMM needs NVIDIA's open kernel modules")
     return Capability.no("neither ATS nor HMM with this device, driver and kernel")
+
+
+def _remote_use(facts: Facts) -> str:
+    """Return what ATS means for managed memory that was evicted.
+
+    As in ``is_migration_enabled`` of uvm_gpu_access_counters.c and in uvm_va_block.c, NVIDIA's
+    open kernel modules 595.45.04.
+    """
+    if any(device.integrated for device in facts.cuda.devices):
+        return ""
+    name = "uvm_perf_access_counter_migration_enable"
+    if facts.kernel_driver.parameters.get(name) == "0":
+        return f"; evicted managed pages return by faults ({name}=0)"
+    return (
+        "; evicted managed pages are used where they are, without a fault, and return by access "
+        "counters"
+    )
 
 
 def _listed(devices: Iterable[DeviceFacts]) -> str:

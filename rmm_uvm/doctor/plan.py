@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from rmm_uvm.doctor.facts import DeviceFacts
 from rmm_uvm.doctor.report import PoolPlan
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.machine.device_info import oversubscribable
 from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency.budget import budget_for
@@ -34,7 +35,13 @@ def plan_pools(devices: Sequence[DeviceFacts], memory: HostMemory) -> tuple[Pool
 def _request(device: DeviceFacts) -> PoolRequest:
     """Return what `rmm_uvm.reinitialize` asks for without an argument."""
     budget = budget_for(
-        "auto", None, device.total_bytes, oversubscribable=bool(device.concurrent_managed_access)
+        "auto",
+        None,
+        device.total_bytes,
+        oversubscribable=oversubscribable(
+            concurrent_managed_access=device.concurrent_managed_access,
+            integrated=device.integrated,
+        ),
     )
     if budget is None:
         return PoolRequest()
@@ -54,6 +61,7 @@ def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
             total_bytes=device.total_bytes,
             host=memory,
             oversubscribable=device.concurrent_managed_access,
+            integrated=device.integrated,
             limit_bytes=managed_limit_bytes(),
         )
     except ConfigurationError as error:

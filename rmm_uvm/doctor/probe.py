@@ -35,6 +35,10 @@ from rmm_uvm.support.requirements import installed_packages, installed_version, 
 __all__ = ["SystemProbe"]
 
 _TOOLS_DEVICE = Path("dev/nvidia-uvm-tools")
+_PARAMETERS = (
+    *("uvm_global_oversubscription", "uvm_disable_hmm"),
+    "uvm_perf_access_counter_migration_enable",
+)
 _PTRACE_SCOPE = "proc/sys/kernel/yama/ptrace_scope"
 _CAP_SYS_PTRACE = 19  # linux/capability.h
 _PIDFD_GETFD = (5, 6)
@@ -72,7 +76,7 @@ class SystemProbe:
             is_wsl="microsoft" in self._text("proc/sys/kernel/osrelease").lower(),
             parameters={
                 name: self._text(f"sys/module/nvidia_uvm/parameters/{name}").strip()
-                for name in ("uvm_global_oversubscription", "uvm_disable_hmm")
+                for name in _PARAMETERS
             },
         )
 

@@ -30,6 +30,33 @@ class Availability:
         return self.available
 
 
+def oversubscribable(*, concurrent_managed_access: bool, integrated: bool) -> Availability:
+    """Return whether managed memory may exceed a device, and so needs a budget; if not, why.
+
+    Parameters
+    ----------
+    concurrent_managed_access, integrated : bool
+        As in `DeviceInfo`.
+
+    Notes
+    -----
+    What an integrated device has is the host's memory: a migration to it is one to the host
+    (``uvm_migrate.c`` of NVIDIA's open kernel modules 595.45.04).
+
+    Examples
+    --------
+    >>> print(oversubscribable(concurrent_managed_access=True, integrated=True).reason)
+    its memory is the host's, so nothing can leave it
+    """
+    if integrated:
+        return Availability(
+            available=False, reason="its memory is the host's, so nothing can leave it"
+        )
+    if not concurrent_managed_access:
+        return Availability(available=False, reason="the device has no concurrent managed access")
+    return Availability(available=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
     """Facts about a device that do not change while a process runs.
@@ -58,6 +85,13 @@ class DeviceInfo:
         unannounced is found; tested by moving 2 MiB.
     pageable_memory_access : bool
         HMM or ATS: the GPU can use memory from the system's malloc.
+    host_page_tables : bool
+        ATS: it does so through the page tables of the host.
+    integrated : bool
+        Its memory is the host's, as in DGX Spark and Jetson: nothing ever moves, and what the host
+        has available counts once.
+    numa_node : int or None
+        The NUMA node of the host that its memory is, as with Grace; None if it is none.
     simulated : bool
         A model, not a GPU.
     """
@@ -72,4 +106,15 @@ class DeviceInfo:
     direct_migration: Availability
     host_pages: Availability
     pageable_memory_access: bool
+    host_page_tables: bool
+    integrated: bool
+    numa_node: int | None
     simulated: bool
+
+    @property
+    def oversubscribable(self) -> Availability:
+        """Whether managed memory may exceed the device; if not, why."""
+        return oversubscribable(
+            concurrent_managed_access=bool(self.concurrent_managed_access),
+            integrated=self.integrated,
+        )

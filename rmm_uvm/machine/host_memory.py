@@ -6,7 +6,8 @@ Managed memory that leaves the device lies in host pages that cannot be swapped 
 to the memory cgroup of the process. So the room is the smaller of what the machine has available
 and what every cgroup on the way from this process up to the root still allows.
 
-Covers Linux with cgroup v1, v2, and both mounted at once, inside containers too.
+Covers Linux with cgroup v1, v2, and both mounted at once, inside containers too; GPUs whose memory
+is a NUMA node of the host (Grace), which is left out.
 Does not cover: limits per NUMA node, `ulimit -v`, swap.
 
 See Also
@@ -16,7 +17,7 @@ rmm_uvm.pool.sizing : the pool's maximum, which rests on these figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -32,7 +33,7 @@ class HostMemory:
     Attributes
     ----------
     total_bytes : int
-        Memory of the machine.
+        Memory of the machine, without that of GPUs.
     available_bytes : int
         What this process can still take: the machine's available memory, or the room left under
         `limit_bytes` if that is smaller. Never negative.
@@ -41,12 +42,15 @@ class HostMemory:
         limits memory to less than the machine has.
     limit_source : str
         The file that holds `limit_bytes`; empty if there is no limit.
+    device_bytes : int
+        Memory of GPUs that Linux counts as the host's, and that is left out of the others.
     """
 
     total_bytes: int
     available_bytes: int
     limit_bytes: int | None = None
     limit_source: str = ""
+    device_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,20 @@ _V2 = _Layout(("memory.max", "memory.high"), "memory.current", "inactive_file")
 _V1 = _Layout(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
 
 
-def host_memory(root: Path = Path("/")) -> HostMemory:
+# Of one NUMA node: the parts of the machine's MemAvailable that its meminfo has.
+_AVAILABLE_PARTS = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
+
+
+def host_memory(root: Path = Path("/"), device_nodes: Collection[int] = ()) -> HostMemory:
     """Read the host memory of this machine and this process' cgroups.
 
     Parameters
     ----------
     root : Path
         Directory that stands for ``/``; tests pass one with a ``proc`` and a ``sys`` of their own.
+    device_nodes : collection of int
+        NUMA nodes that are known to be memory of GPUs (`DeviceInfo.numa_node`). They are found
+        without it too, wherever NVIDIA's driver shows its GPUs in ``/proc``.
 
     Returns
     -------
@@ -95,19 +106,49 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
     A cgroup that cannot be read counts as unlimited: limits above the container's root are
     invisible from inside, and need not be asked for. Page cache that the kernel would drop first
     (inactive file pages) does not count as used. Thread-safe; takes well under a millisecond.
+
+    Memory of a GPU can be a NUMA node of the host: with Grace, unless the driver keeps it to itself
+    (CDMM). NVIDIA's kernel driver then shows a file ``numa_status`` for the GPU (nv-procfs.c of the
+    open kernel modules 595.45.04), also where ``CUDA_VISIBLE_DEVICES`` hides it. On such a machine
+    every node that has memory and no CPU counts as a GPU's: there it may be one that a container
+    does not show, or a part of MIG's. Elsewhere such a node is memory beyond CXL, and the host's.
     """
     total_bytes, available_bytes = _machine_memory(root / "proc/meminfo")
     # The kernel's "no limit" in version 1 is a number near 2**63: more than any machine has.
     limits = [limit for limit in _limits(root) if limit.limit_bytes < total_bytes]
+    device_bytes, device_available_bytes = _device_memory(root, device_nodes)
+    total_bytes = max(total_bytes - device_bytes, 0)
+    available_bytes = max(available_bytes - device_available_bytes, 0)
     if not limits:
-        return HostMemory(total_bytes, available_bytes)
+        return HostMemory(total_bytes, available_bytes, device_bytes=device_bytes)
     tightest = min(limits, key=lambda limit: limit.room_bytes)
     return HostMemory(
         total_bytes=total_bytes,
         available_bytes=min(available_bytes, tightest.room_bytes),
         limit_bytes=tightest.limit_bytes,
         limit_source=tightest.source,
+        device_bytes=device_bytes,
     )
+
+
+def _device_memory(root: Path, device_nodes: Collection[int]) -> tuple[int, int]:
+    """Return total and available bytes of the NUMA nodes that are memory of GPUs."""
+    # The file is not read: for that the driver may have to wait for the GPU.
+    shown = any((root / "proc/driver/nvidia/gpus").glob("*/numa_status"))
+    if not shown and not device_nodes:
+        return 0, 0
+    named = {f"node{number}" for number in device_nodes}
+    totals = {"MemTotal": 0, "available": 0}
+    for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
+        if node.name in named or not _read_text(node / "cpulist").strip():
+            # Lines read ``Node 1 MemTotal:  100663296 kB``.
+            for line in _read_text(node / "meminfo").splitlines():
+                name, _, value = line.partition(":")
+                name, number = name.split()[-1], value.split()[:1]
+                key = "available" if name in _AVAILABLE_PARTS else name
+                if key in totals and number and number[0].isdecimal():
+                    totals[key] += int(number[0]) * 1024
+    return totals["MemTotal"], totals["available"]
 
 
 def _machine_memory(meminfo: Path) -> tuple[int, int]:

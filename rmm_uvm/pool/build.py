@@ -71,8 +71,9 @@ def plan_for(
         request,
         free_bytes=min(free_bytes + returning_bytes, total_bytes),
         total_bytes=total_bytes,
-        host=_host_memory(request),
+        host=_host_memory(request, driver.info.numa_node),
         oversubscribable=bool(driver.info.concurrent_managed_access),
+        integrated=driver.info.integrated,
         discards=bool(driver.info.discard.available),
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
@@ -82,10 +83,10 @@ def plan_for(
     )
 
 
-def _host_memory(request: PoolRequest) -> HostMemory | None:
+def _host_memory(request: PoolRequest, numa_node: int | None) -> HostMemory | None:
     """Return the host memory; None where it cannot be told, if a maximum in bytes was asked for."""
     try:
-        return host_memory()
+        return host_memory(device_nodes=() if numa_node is None else (numa_node,))
     except AvailabilityError as error:
         if request.maximum is None:
             raise AvailabilityError(f"{error}; give maximum_pool_size") from error
@@ -120,7 +121,8 @@ def managed_pool(
         How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device, or
         a `rmm_uvm.residency.Budget` with all settings. "auto" is what ``RMM_UVM_DEVICE_BUDGET``
         says, and without it what others leave of the device, followed while they take and give
-        back; without concurrent managed access it is None. None: the kernel driver evicts.
+        back; without concurrent managed access, and where device memory is the host's, it is None.
+        None: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
@@ -223,7 +225,7 @@ def budget_on(
         driver.info.total_bytes,
         neighbors,
         harvest_limit,
-        oversubscribable=bool(driver.info.concurrent_managed_access),
+        oversubscribable=driver.info.oversubscribable,
     )
 
 

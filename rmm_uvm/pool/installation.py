@@ -359,9 +359,7 @@ def _budget_rows(
 ) -> list[tuple[str, str, str]]:
     budget = residency.budget
     if budget is None:
-        why = no_automatic_budget(
-            info.total_bytes, oversubscribable=bool(info.concurrent_managed_access)
-        )
+        why = no_automatic_budget(info.total_bytes, oversubscribable=info.oversubscribable)
         return [("budget", "none", why or "the kernel driver evicts, when the device is full")]
     size = format_bytes(residency.budget_bytes or budget.budget_bytes)
     drops = budget.discard_dead and info.discard
@@ -439,6 +437,8 @@ def _faults_row(info: DeviceInfo, counted: Availability) -> tuple[str, str, str]
 def _prefetch_row(mode: PrefetchMode, info: DeviceInfo) -> tuple[str, str, str]:
     if mode != "never" and not info.concurrent_managed_access:
         return "prefetch", "off", info.concurrent_managed_access.reason
+    if mode != "never" and info.integrated:
+        return "prefetch", "off", "device memory is host memory: there is nothing to move"
     return "prefetch", "off" if mode == "never" else mode, PREFETCH_MODES[mode]
 
 

@@ -9,6 +9,8 @@ Why the maximum is not device plus host: the UVM kernel driver keeps the host pa
 that was ever on the host until the memory is freed (uvm_va_block.c, CPU chunks go only in
 ``uvm_va_block_remove_cpu_chunks`` and ``block_kill``). Data larger than the device therefore end up
 with a host page each, and a pool past the device is only as large as the host.
+
+The memory of an integrated device is the host's (DGX Spark, Jetson): it counts once.
 """
 
 from __future__ import annotations
@@ -137,6 +139,7 @@ def plan_sizes(
     total_bytes: int,
     host: HostMemory | None,
     oversubscribable: bool = True,
+    integrated: bool = False,
     discards: bool = True,
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
@@ -157,6 +160,8 @@ def plan_sizes(
         have a maximum.
     oversubscribable : bool
         The device has concurrent managed access.
+    integrated : bool
+        Its memory is the host's: what the host has available is free there too, and nothing else.
     discards : bool
         Its driver can discard.
     limit_bytes : int or None
@@ -184,6 +189,9 @@ def plan_sizes(
     if host is not None:
         left_bytes = max(host.available_bytes - promised_bytes, 0)
         host = dataclasses.replace(host, available_bytes=left_bytes)
+    oversubscribable = oversubscribable and not integrated
+    if integrated and host is not None:
+        free_bytes = min(host.available_bytes, total_bytes)
     ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
     if request.ipc is not None and ipc_bytes > free_bytes - VA_BLOCK_BYTES:
         # Managed memory needs a block to work in.
@@ -214,11 +222,12 @@ def plan_sizes(
         room_bytes,
         oversubscribable,
         promised_bytes,
+        integrated,
         sharers,
         host_sharers,
     )
     kept_bytes = None if request.follows else request.budget_bytes
-    if kept_bytes is not None and kept_bytes > free_bytes - ipc_bytes:
+    if kept_bytes is not None and kept_bytes > free_bytes - ipc_bytes and not integrated:
         over = (
             f"device_budget is {format_bytes(kept_bytes)}, and "
             f"{format_bytes(max(free_bytes - ipc_bytes, 0))} of the device are free: past that the "
@@ -287,6 +296,7 @@ def _maximum(
     room_bytes: int | None,
     oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
     promised_bytes: int,
+    integrated: bool,  # noqa: FBT001 - likewise
     sharers: int,
     host_sharers: int,
 ) -> tuple[int, str, str]:
@@ -299,6 +309,10 @@ def _maximum(
     shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
     less = ", less what other devices' pools may take" if promised_bytes else ""
     host_shared = less + host_shared
+    backing = host_shared
+    if host is not None:
+        backing = (", without that of GPUs" if host.device_bytes else "") + backing
+        backing += f", limited by {host.limit_source}" if host.limit_source else ""
     # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
     no_more = f"the host has less to back more{less}"
     safe_bytes, reason = free_bytes, f"free device memory; {no_more}"
@@ -309,13 +323,17 @@ def _maximum(
         if request.budget_bytes < free_bytes:
             safe_bytes = free_bytes = request.budget_bytes
             reason = f"the budget; {no_more}"
-    if not oversubscribable:
+    holders, physical_bytes = "device and host together hold", capacity_bytes
+    if integrated:
+        free_bytes //= sharers * host_sharers
+        safe_bytes = int(free_bytes * _HOST_FRACTION)
+        reason = f"90 % of available host memory, which is the device's too{backing}"
+        holders, physical_bytes = "device and host are one memory, with", free_bytes
+    elif not oversubscribable:
         reason = "free device memory: no concurrent managed access"
     elif host is not None and host_bytes > free_bytes:
         safe_bytes = host_bytes
-        reason = f"90 % of available host memory{host_shared}" + (
-            f", limited by {host.limit_source}" if host.limit_source else ""
-        )
+        reason = f"90 % of available host memory{backing}"
     warning = ""
     if request.maximum is not None:
         written_bytes = parse_size(request.maximum, capacity_bytes, "maximum_pool_size")
@@ -325,13 +343,13 @@ def _maximum(
                 "at least"
             )
         asked_bytes = _aligned(written_bytes)
-        physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
-        holders = "device and host"
-        if request.budget_bytes is not None and not request.follows:
-            holders = "device_budget and host"
+        if oversubscribable:
+            physical_bytes += available_bytes
+            if request.budget_bytes is not None and not request.follows:
+                holders = "device_budget and host together hold"
         if host is not None and asked_bytes > physical_bytes:
             raise ConfigurationError(
-                f"maximum_pool_size is {format_bytes(asked_bytes)}: {holders} together hold "
+                f"maximum_pool_size is {format_bytes(asked_bytes)}: {holders} "
                 f"{format_bytes(physical_bytes)}{host_shared}; ask for {format_bytes(safe_bytes)}, "
                 "or leave it out"
             )

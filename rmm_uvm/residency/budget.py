@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors, check_limited
 from rmm_uvm.residency.policies import DEFAULT_POLICY
 from rmm_uvm.support.messages import shown
@@ -37,6 +38,7 @@ __all__ = [
     "refuse_without_budget",
 ]
 
+_OVERSUBSCRIBABLE = Availability(available=True)
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
@@ -284,7 +286,7 @@ def budget_for(
     neighbors: Neighbors = None,
     harvest_limit: HarvestLimit = None,
     *,
-    oversubscribable: bool = True,
+    oversubscribable: Availability = _OVERSUBSCRIBABLE,
     policy_name: str = "eviction",
 ) -> Budget | None:
     """Return the budget that was asked for on a device; None for none.
@@ -302,8 +304,8 @@ def budget_for(
         Device memory.
     neighbors, harvest_limit : optional
         As of `Budget`; they replace what a `Budget` says.
-    oversubscribable : bool
-        The device has concurrent managed access; without it "auto" is none.
+    oversubscribable : Availability
+        Whether data can exceed the device (`DeviceInfo.oversubscribable`); if not, "auto" is none.
     policy_name : str
         What the caller's argument is called, for errors.
 
@@ -383,7 +385,7 @@ def next_budget(
     asked: int | str | float | Budget | None,
     total_bytes: int,
     *,
-    oversubscribable: bool = True,
+    oversubscribable: Availability = _OVERSUBSCRIBABLE,
 ) -> Budget | None:
     """Return the budget that follows one while a program runs; None for none.
 
@@ -397,7 +399,7 @@ def next_budget(
         says.
     total_bytes : int
         Device memory.
-    oversubscribable : bool
+    oversubscribable : Availability
         As in `budget_for`.
 
     Raises
@@ -470,18 +472,20 @@ def refuse_without_budget(
         )
 
 
-def no_automatic_budget(total_bytes: int, *, oversubscribable: bool) -> str:
-    """Return why a device has no budget by default; empty where it has.
+def no_automatic_budget(
+    total_bytes: int, *, oversubscribable: Availability = _OVERSUBSCRIBABLE
+) -> str:
+    """Return why a device has no budget by default; empty where it has. As `budget_for`.
 
     Examples
     --------
-    >>> no_automatic_budget(80 << 30, oversubscribable=True)
+    >>> no_automatic_budget(80 << 30)
     ''
-    >>> no_automatic_budget(8 << 20, oversubscribable=True)
+    >>> no_automatic_budget(8 << 20)
     'the device has no 8.00 MiB for one'
     """
     if not oversubscribable:
-        return "the device has no concurrent managed access"
+        return oversubscribable.reason
     if auto_bytes(total_bytes) < LEAST_BUDGET_BYTES:
         return f"the device has no {format_bytes(LEAST_BUDGET_BYTES)} for one"
     return ""

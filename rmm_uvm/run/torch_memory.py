@@ -80,7 +80,7 @@ def torch_budget(request: RunRequest) -> Budget:
     budget = budget_on(driver, *(request.setting(name) for name in names))
     if budget is None:
         why = no_automatic_budget(
-            driver.info.total_bytes, oversubscribable=bool(driver.info.concurrent_managed_access)
+            driver.info.total_bytes, oversubscribable=driver.info.oversubscribable
         )
         raise ConfigurationError(
             f"--torch without a budget{f' ({why})' if why else ''}: what torch uses is told to "

@@ -3,6 +3,7 @@
 #include "context_guard.hpp"
 #include "cuda_devices.hpp"
 #include "cuda_values.hpp"
+#include "host_available.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/cuda/kernel_counters.hpp>
@@ -67,9 +68,15 @@ struct batch_arguments {
   info.uuid = uuid_of(api, device);
   static_cast<void>(api.device_total_mem(&info.total_bytes, device));
   static_cast<void>(api.driver_get_version(&info.driver_version));
-  info.pageable_memory_access =
-    attribute_of(api, device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
-  if (attribute_of(api, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+  auto const has = [&](CUdevice_attribute which) { return attribute_of(api, device, which) != 0; };
+  info.pageable_memory_access = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
+  info.host_page_tables = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES);
+  info.integrated       = has(CU_DEVICE_ATTRIBUTE_INTEGRATED);
+  if (attribute_of(api, device, CU_DEVICE_ATTRIBUTE_NUMA_CONFIG) ==
+      CU_DEVICE_NUMA_CONFIG_NUMA_NODE) {
+    info.numa_node = attribute_of(api, device, CU_DEVICE_ATTRIBUTE_NUMA_ID);
+  }
+  if (!has(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)) {
     info.concurrent_managed_access = availability::no(
       "the platform has no concurrent managed access (WSL2, Windows): capacity is the card's");
   }
@@ -129,8 +136,14 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
   }
   auto info = read_info(api, device, device_id);
   std::shared_ptr<cuda_driver> driver{new cuda_driver{api, device, context, std::move(info)}};
-  driver->counters_              = counters ? open_kernel_counters(*driver)
-                                            : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  driver->counters_ = counters ? open_kernel_counters(*driver)
+                               : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  if (driver->info_.integrated) {  // the kernel driver keeps pages on the host (uvm_migrate.c)
+    auto const nothing = availability::no("device memory is host memory: nothing migrates");
+    driver->info_.direct_migration = nothing;
+    driver->info_.host_pages       = nothing;
+    return {std::move(driver), availability::yes()};
+  }
   auto direct                    = direct_migration::open(*driver, linux_system_calls());
   driver->direct_                = std::move(direct.migration);
   driver->info_.direct_migration = std::move(direct.opened);
@@ -158,7 +171,14 @@ cuda_driver::~cuda_driver()
 
 status cuda_driver::memory(device_memory& memory) noexcept
 {
-  return read_memory(api_, context_, use_, memory);
+  auto const result = read_memory(api_, context_, use_, memory);
+  if (result.ok() && info_.integrated) {
+    // cuMemGetInfo leaves out what the kernel would reclaim, such as page cache (DGX Spark's
+    // known issues; CUDA for Tegra, "Estimating Total Allocatable Device Memory").
+    memory.free_bytes =
+      std::min(std::max(memory.free_bytes, available_host_bytes()), memory.total_bytes);
+  }
+  return result;
 }
 
 status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept

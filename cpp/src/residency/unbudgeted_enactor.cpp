@@ -42,6 +42,10 @@ bool unbudgeted_enactor::can_issue(std::size_t bytes) noexcept
     counts_.add_skip(skip_reason::no_concurrent_managed_access);
     return false;
   }
+  if (driver_->info().integrated) {
+    counts_.add_skip(skip_reason::integrated);
+    return false;
+  }
   if (bytes > driver_->info().total_bytes) {
     counts_.add_skip(skip_reason::larger_than_device);
     return false;

@@ -14,8 +14,8 @@ namespace {
   simulated_node_config result;
   result.gpus           = config.neighbors + 1;
   result.capacity_bytes = config.capacity_bytes;
-  result.host_bytes     = config.host_bytes;
-  result.kernel_time    = false;  // time is the driver's alone,
+  result.host_bytes     = config.integrated ? 0 : config.host_bytes;  // no other memory
+  result.kernel_time    = false;                                      // time is the driver's alone,
   result.beside         = false;  // one operation after the other
   result.machine        = config.machine;
   result.driver         = config.driver;
@@ -37,6 +37,8 @@ namespace {
   info.total_bytes    = gpu.node().config().capacity_bytes;
   info.driver_version = 13000;
   info.simulated      = true;
+  info.integrated     = features.integrated;
+  info.numa_node      = features.numa_node;
   if (!features.concurrent_managed_access) {
     info.concurrent_managed_access =
       availability::no("the simulated device was made without concurrent managed access");
@@ -55,6 +57,10 @@ namespace {
   info.host_pages = features.host_pages
                       ? info.concurrent_managed_access
                       : availability::no("the simulated device was made without host pages");
+  if (features.integrated) {
+    info.direct_migration = info.host_pages =
+      availability::no("device memory is host memory: nothing migrates");
+  }
   return info;
 }
 
@@ -80,7 +86,7 @@ simulated_device::simulated_device(simulated_device_config const& features, node
     allocations_{gpu_, features.backing},
     threads_{gpu_.number(), gpu_.node().config().beside, features.places_at_once},
     counters_{gpu_, answers_, features.counters, info_.concurrent_managed_access},
-    program_{gpu_, answers_, allocations_, threads_},
+    program_{gpu_, answers_, allocations_, threads_, config_.integrated},
     neighbors_{gpu_, answers_},
     view_{gpu_, allocations_}
 {

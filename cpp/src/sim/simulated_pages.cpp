@@ -48,6 +48,7 @@ try {
   auto const model = gpu_.enter(streams_.lane_of(stream));
   if (auto const failure = answers_.met_by("prefetch")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "prefetch"); }
+  if (config_.integrated) { return noted({}, range, where); }
   return noted(
     gpu_.finish(model, model->prefetch(range, gpu_.place(where), only_stream)), range, where);
 } catch (...) {
@@ -83,8 +84,10 @@ try {
     return failed(status_code::not_supported, "discard_and_prefetch");
   }
   for (auto const& range : ranges) {
-    auto const done =
-      gpu_.finish(model, model->discard_and_prefetch(range, gpu_.place(where), only_stream));
+    auto const done = gpu_.finish(
+      model,
+      config_.integrated ? model->discard(range, true)
+                         : model->discard_and_prefetch(range, gpu_.place(where), only_stream));
     if (config_.backing && done.code != status_code::invalid_value) { wipe(model, range); }
     if (!done.ok()) { return done; }
   }
@@ -98,6 +101,7 @@ try {
   auto const model = gpu_.enter();
   if (auto const failure = answers_.met_by("advise")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "advise"); }
+  if (config_.integrated) { return {}; }
   return gpu_.finish(model, model->advise(range, modelled(what), gpu_.place(where)));
 } catch (...) {
   return failed(status_code::out_of_memory, "advise");

@@ -42,6 +42,12 @@ try {
   if (auto* const observer = observer_.get()) {
     observer->touched(gpu_.ordinal(), range, write, true);
   }
+  if (integrated_) {  // there is one memory: pages stay where a kernel would have them
+    kernel_access const access{range, {}, write};
+    return gpu_.finish(
+      model,
+      model->launch({.accesses = {&access, 1}, .gpu = gpu_.number(), .stream = kernel_stream}));
+  }
   return gpu_.finish(model, model->cpu_touch(range, write));
 } catch (...) {
   return failed(status_code::out_of_memory, "cpu_touch");

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include "../../src/cuda/host_available.hpp"
 #include "../support/fake_cuda.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
@@ -7,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <sstream>
 #include <string>
 
 namespace rmm_uvm::cuda {
@@ -102,6 +105,57 @@ TEST(CudaDriverOpen, WithoutConcurrentAccessThereIsNoDiscardEither)
   ASSERT_NE(opened.driver, nullptr);
   EXPECT_FALSE(opened.driver->info().concurrent_managed_access.available);
   EXPECT_FALSE(opened.driver->info().discard.available);
+}
+
+TEST(CudaDriverOpen, CardOfItsOwnMemoryIsNoNodeAndNotIntegrated)
+{
+  fake_cuda fake;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID] = 5;  // means nothing without the configuration
+  auto const opened                            = cuda_driver::open(fake.api(), 0, false);
+  ASSERT_NE(opened.driver, nullptr);
+  EXPECT_EQ(opened.driver->info().numa_node, std::nullopt);
+  EXPECT_FALSE(opened.driver->info().integrated);
+  EXPECT_FALSE(opened.driver->info().host_page_tables);
+  device_memory memory;
+  ASSERT_TRUE(opened.driver->memory(memory).ok());
+  EXPECT_EQ(memory.free_bytes, 3U);
+}
+
+TEST(CudaDriverOpen, CoherentDeviceTellsItsNodeAndTheHostsPageTables)
+{
+  fake_cuda fake;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_NUMA_CONFIG] = CU_DEVICE_NUMA_CONFIG_NUMA_NODE;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID]     = 1;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES] = 1;
+  auto const opened = cuda_driver::open(fake.api(), 0, false);
+  ASSERT_NE(opened.driver, nullptr);
+  EXPECT_EQ(opened.driver->info().numa_node, 1);
+  EXPECT_TRUE(opened.driver->info().host_page_tables);
+}
+
+TEST(CudaDriverOpen, IntegratedDeviceHasFreeWhatTheHostHasAndMigratesNothing)
+{
+  fake_cuda fake;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_INTEGRATED] = 1;
+  auto const opened                               = cuda_driver::open(fake.api(), 0, true);
+  ASSERT_NE(opened.driver, nullptr);
+  auto const& info = opened.driver->info();
+  EXPECT_TRUE(info.integrated);
+  EXPECT_NE(info.direct_migration.reason.find("nothing migrates"), std::string::npos);
+  EXPECT_NE(info.host_pages.reason.find("nothing migrates"), std::string::npos);
+  device_memory memory;
+  ASSERT_TRUE(opened.driver->memory(memory).ok());
+  EXPECT_EQ(memory.free_bytes, memory.total_bytes);  // 3 of 4 bytes by CUDA, and the host has more
+}
+
+TEST(CudaDriverOpen, AvailableHostMemoryIsReadFromItsLine)
+{
+  std::istringstream usual{"MemTotal: 8 kB\nMemFree: 2 kB\nMemAvailable:   5 kB\nSwapFree: 1 kB\n"};
+  EXPECT_EQ(available_bytes_in(usual), 5U << 10U);
+  std::istringstream old{"MemTotal: 8 kB\nMemFree: 2 kB\n"};
+  EXPECT_EQ(available_bytes_in(old), 0U);
+  std::istringstream broken{"MemAvailable: lots kB\n"};
+  EXPECT_EQ(available_bytes_in(broken), 0U);
 }
 
 TEST(CudaDriverOpen, SwitchedOffCountersSaySo)

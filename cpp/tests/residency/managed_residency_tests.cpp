@@ -318,6 +318,15 @@ TEST_F(Prefetcher, WithoutConcurrentAccessNothingIsIssued)
   EXPECT_EQ(skipped(skip_reason::no_concurrent_managed_access), 3U);
 }
 
+TEST_F(Prefetcher, WhereDeviceMemoryIsHostMemoryNothingIsIssued)
+{
+  driver->facts.integrated = true;
+  residency.on_slab(slab, stream, automatic);
+  EXPECT_FALSE(residency.on_allocate(slab, stream, prefetch_mode::always));
+  EXPECT_TRUE(driver->take_calls("prefetch").empty());
+  EXPECT_EQ(skipped(skip_reason::integrated), 2U);
+}
+
 // The other modes
 
 TEST_F(Prefetcher, NeverIssuesNothingEvenInDoubt)

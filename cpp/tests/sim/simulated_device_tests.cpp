@@ -68,6 +68,24 @@ TEST(SimulatedDevice, MissingFeaturesHaveReasonsAndAreRefused)
   }
 }
 
+TEST(SimulatedDevice, IntegratedOneHasOneMemoryInWhichNothingMoves)
+{
+  auto config             = capacity_of(4);
+  config.integrated       = true;
+  config.direct_migration = true;
+  simulated_device device{config};
+  EXPECT_TRUE(device.info().integrated);
+  EXPECT_FALSE(device.info().direct_migration.available);
+  auto const range = take(device, blocks(2));
+  ASSERT_TRUE(device.program().touch(range, true).ok());
+  EXPECT_TRUE(device.program().cpu_touch(range, true).ok());
+  EXPECT_TRUE(device.prefetch(range, location::host(), nullptr).ok());
+  EXPECT_EQ(device.view().resident_bytes(range, location::device(0)), blocks(2));
+  EXPECT_EQ(device.view().statistics().device_to_host_bytes, 0U);
+  auto const more = take(device, blocks(4));
+  EXPECT_EQ(device.program().touch(more, true).code, status_code::out_of_memory);
+}
+
 // Managed memory
 
 TEST(SimulatedDevice, ManagedMemoryMayExceedTheDevice)

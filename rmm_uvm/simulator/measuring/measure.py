@@ -121,6 +121,10 @@ def measure(
         raise AvailabilityError(
             f"nothing can be measured on {info.name}: {info.concurrent_managed_access.reason}"
         )
+    if info.integrated:
+        raise AvailabilityError(
+            f"nothing can be measured on {info.name}: {info.oversubscribable.reason}"
+        )
     account = process_account()
     cap_bytes = account.limit_bytes
     region_bytes = region_bytes_for(

@@ -206,10 +206,12 @@ def _no(reason: str) -> Availability:
 def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
     """Return the device memory that managed pages can use: what is free, and what they have.
 
-    Where it is not known what they have, as much as the device has: too high rather than a false
-    alarm.
+    Where it is not known what they have, and where nothing can leave, as much as the device has:
+    too high rather than a false alarm.
     """
     free_bytes, total_bytes = driver.memory()
+    if driver.info.integrated:
+        return total_bytes
     own = chain.own_adaptor(device_id)
     foreign = chain.foreign_levels(device_id) if own is None else None
     if own is not None:

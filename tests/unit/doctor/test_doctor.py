@@ -343,6 +343,16 @@ def test_examine_broken_extension_is_not_installable() -> None:
     ("changes", "kernel", "expected"),
     [
         ({"pageable_memory_access": True, "host_page_tables": True}, {}, "ATS"),
+        (
+            {"pageable_memory_access": True, "host_page_tables": True},
+            {},
+            "without a fault, and return by access counters",
+        ),
+        (
+            {"pageable_memory_access": True, "host_page_tables": True},
+            {"parameters": {"uvm_perf_access_counter_migration_enable": "0"}},
+            "return by faults (uvm_perf_access_counter_migration_enable=0)",
+        ),
         ({"pageable_memory_access": True}, {}, "HMM"),
         ({}, {"parameters": {"uvm_disable_hmm": "Y"}}, "uvm_disable_hmm=Y"),
         ({}, {"is_open": False}, "open kernel modules"),
@@ -358,6 +368,30 @@ def test_examine_pageable_access_tells_its_kind_or_reason(
     feature = report.feature("pageable_memory_access")
     assert expected in feature.reason + feature.detail
     assert feature.available is bool(changes)
+
+
+def test_examine_integrated_device_tells_that_its_memory_is_the_hosts() -> None:
+    spark = device(
+        name="NVIDIA GB10", integrated=True, pageable_memory_access=True, host_page_tables=True
+    )
+    report = examined(cuda=cuda(spark))
+    feature = report.feature("concurrent_managed_access")
+    assert not feature.available
+    assert feature.reason.startswith("device 0 (NVIDIA GB10) has the host's memory, which counts")
+    assert report.feature("managed_pool").available
+    assert report.feature("pageable_memory_access").detail == (
+        "ATS: through the page tables of the host"
+    )
+
+
+def test_page_and_json_tell_of_memory_of_gpus_that_the_host_counts() -> None:
+    host = HostMemory(480 * GIB, 400 * GIB, device_bytes=96 * GIB)
+    report = examined(cuda=cuda(device(numa_node=1)), host_memory=host)
+    assert "of GPUs, left out      96.00 GiB" in str(report)
+    assert "of GPUs" not in str(examined())
+    told = json.loads(json.dumps(report.to_dict()))
+    assert told["host_memory"]["device_bytes"] == 96 * GIB
+    assert (told["devices"][0]["numa_node"], told["devices"][0]["integrated"]) == (1, False)
 
 
 def test_packages_that_cannot_be_read_are_told_and_none_is_said_to_be_missing() -> None:

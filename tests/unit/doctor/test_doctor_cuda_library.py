@@ -80,7 +80,7 @@ class FakeNvml:
 
 def test_read_cuda_two_devices_gives_all_facts() -> None:
     driver, nvml = FakeDriver(), FakeNvml()
-    driver.attributes = {"COMPUTE_CAPABILITY_MAJOR": 9, "PAGEABLE_MEMORY_ACCESS": 0}
+    driver.attributes = {"COMPUTE_CAPABILITY_MAJOR": 9, "PAGEABLE_MEMORY_ACCESS": 0, "NUMA_ID": 3}
     found = read_cuda(driver, nvml)
     assert found.reason == ""
     assert found.cuda_version == (13, 2)
@@ -91,6 +91,7 @@ def test_read_cuda_two_devices_gives_all_facts() -> None:
     assert first.compute_capability == (9, 1)
     assert first.concurrent_managed_access
     assert not first.pageable_memory_access
+    assert (first.integrated, first.numa_node) == (True, 3)
     # NVML knows the first device (UUID 64...) and not the second, as with a slice of one.
     assert (first.free_bytes, second.free_bytes) == (7 * GIB, None)
     assert nvml.opened == 0
@@ -159,3 +160,10 @@ def test_read_cuda_function_missing_from_an_old_library_is_named() -> None:
     found = read_cuda(OldLibrary(), FakeNvml())
     assert found.reason == "the CUDA driver library has no cuDeviceGetUuid"
     assert found.cuda_version == (13, 2)
+
+
+def test_read_cuda_device_that_is_no_numa_node_has_none() -> None:
+    driver = FakeDriver(device_count=1)
+    driver.attributes = {"NUMA_CONFIG": 0, "NUMA_ID": -1, "INTEGRATED": 0}
+    (device,) = read_cuda(driver, FakeNvml()).devices
+    assert (device.integrated, device.numa_node) == (False, None)

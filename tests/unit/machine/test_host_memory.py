@@ -224,3 +224,51 @@ def test_this_machine_gives_sensible_figures() -> None:
 def test_memory_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(AvailabilityError, match=r"cannot be read \(No such file or directory\)"):
         host_memory(tmp_path)
+
+
+def grace(machine: Machine, *, numa_status: bool = True) -> None:
+    """Make it one whose node 1 is a GPU's memory, with 20 GiB of the machine's 64."""
+    if numa_status:
+        machine.write("/proc/driver/nvidia/gpus/0009:01:00.0/numa_status", "Node: 1\n")
+    figures = {"MemTotal": 20, "MemFree": 10, "Active(file)": 1, "Inactive(file)": 2}
+    for node, cpus in enumerate(("0-71", "", "")):
+        lines = [f"Node {node} {name}:  {gib * GIB // 1024} kB" for name, gib in figures.items()]
+        lines += ["", f"Node {node} HugePages_Total:  0", f"Node {node} SReclaimable:  many kB"]
+        machine.write(f"/sys/devices/system/node/node{node}/cpulist", f"{cpus}\n")
+        machine.write(
+            f"/sys/devices/system/node/node{node}/meminfo", "\n".join(lines) if node < 2 else ""
+        )
+    machine.write("/sys/devices/system/node/has_cpu", "0\n")
+
+
+def test_memory_of_a_gpu_that_is_a_numa_node_is_left_out(machine: Machine) -> None:
+    grace(machine)
+    found = machine.read()
+    assert found.total_bytes == TOTAL_BYTES - 20 * GIB
+    assert found.available_bytes == AVAILABLE_BYTES - 13 * GIB
+    assert found.device_bytes == 20 * GIB
+
+
+def test_node_without_processors_is_the_hosts_where_no_gpu_is_one(machine: Machine) -> None:
+    grace(machine, numa_status=False)  # memory beyond CXL
+    assert machine.read() == HostMemory(TOTAL_BYTES, AVAILABLE_BYTES)
+
+
+def test_node_that_cuda_names_is_left_out_where_proc_is_hidden(machine: Machine) -> None:
+    grace(machine, numa_status=False)
+    assert host_memory(machine.root, (1,)).device_bytes == 20 * GIB
+
+
+def test_limit_of_a_cgroup_holds_as_it_is_beside_nodes_of_gpus(machine: Machine) -> None:
+    grace(machine)
+    machine.join("0::/pod", V2_MOUNT)
+    # More than the host has without the GPU, and still the tightest: most of it is used.
+    machine.v2("pod", limit=50 * GIB, used=45 * GIB)
+    found = machine.read()
+    assert (found.available_bytes, found.limit_bytes) == (5 * GIB, 50 * GIB)
+
+
+def test_nodes_that_tell_more_than_the_machine_leave_nothing(machine: Machine) -> None:
+    grace(machine)
+    machine.write("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 8 kB\n")
+    assert machine.read() == HostMemory(0, 0, device_bytes=20 * GIB)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import pytest
 
@@ -71,6 +72,21 @@ def test_table_shows_whether_what_faults_in_is_found(counters: bool, row: str) -
     driver = rmm_uvm.simulated_device("64MiB", counters=counters)
     handle = rmm_uvm.reinitialize(driver=driver, device_budget="32MiB", libraries=())
     assert row in repr(handle)
+
+
+def test_table_of_an_integrated_device_tells_that_nothing_can_leave() -> None:
+    driver = rmm_uvm.simulated_device("64MiB", integrated=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        handle = rmm_uvm.reinitialize(driver=driver, libraries=())
+        found = words(handle)
+        handle.set_budget("16MiB")
+        asked = words(handle)
+    assert "budget none its memory is the host's, so nothing can leave it" in found
+    assert "prefetch off device memory is host memory: there is nothing to move" in found
+    assert "90 % of available host memory, which is the device's too" in found
+    assert handle.devices[0].sizes.maximum_bytes <= 64 << 20
+    assert "migrations by libcuda device memory is host memory: nothing migrates" in asked
 
 
 def test_permanent_libraries_are_named() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.machine.host_memory import HostMemory, host_memory
 from rmm_uvm.pool.build import plan_for
 from rmm_uvm.pool.sizing import PoolRequest
 
@@ -39,7 +41,7 @@ def test_managed_pool_grows_to_its_maximum_then_raises() -> None:
 def test_host_memory_that_cannot_be_told_is_asked_for_and_a_given_maximum_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def unknown() -> None:
+    def unknown(**_: object) -> None:
         raise AvailabilityError("no meminfo")
 
     monkeypatch.setattr("rmm_uvm.pool.build.host_memory", unknown)
@@ -108,3 +110,45 @@ def test_plan_counts_memory_that_is_about_to_return() -> None:
     later = plan_for(device, PoolRequest(), returning_bytes=256 * MIB).initial_bytes
     assert (now, later) == (128 * MIB, 256 * MIB)
     del mr
+
+
+def test_pool_of_an_integrated_device_is_a_share_of_the_host_and_prefetches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = HostMemory(total_bytes=512 * MIB, available_bytes=200 * MIB)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda **_: host)
+    device = rmm_uvm.simulated_device("512MiB", integrated=True)
+    sizes = plan_for(device, PoolRequest())
+    assert (sizes.initial_bytes, sizes.maximum_bytes) == (100 * MIB, 180 * MIB)
+    mr = rmm_uvm.managed_pool(driver=device)
+    mr.allocate(50 * MIB)
+    assert mr.statistics()["slab_prefetched_bytes"] == 0
+    assert mr.statistics()["skipped"]["integrated"] == 1
+    assert device.command_totals()["prefetched_to_device_bytes"] == 0
+
+
+def test_sizes_leave_out_the_numa_node_that_cuda_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def write(path: str, text: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    mib = 1024
+    write("proc/meminfo", f"MemTotal: {900 * mib} kB\nMemAvailable: {800 * mib} kB\n")
+    for node, cpus in enumerate(("0-71", "")):
+        write(f"sys/devices/system/node/node{node}/cpulist", f"{cpus}\n")
+        write(
+            f"sys/devices/system/node/node{node}/meminfo",
+            f"Node {node} MemTotal: {400 * mib} kB\nNode {node} MemFree: {300 * mib} kB\n",
+        )
+    monkeypatch.setattr(
+        "rmm_uvm.pool.build.host_memory",
+        lambda device_nodes: host_memory(tmp_path, device_nodes),
+    )
+    request = PoolRequest()
+    usual = plan_for(rmm_uvm.simulated_device("64MiB"), request)
+    coherent = plan_for(rmm_uvm.simulated_device("64MiB", numa_node=1), request)
+    assert usual.maximum_bytes == 720 * MIB
+    assert coherent.maximum_bytes == 450 * MIB
+    assert coherent.maximum_reason == "90 % of available host memory, without that of GPUs"

@@ -134,7 +134,7 @@ def test_pool_serves_all_that_fits_and_is_full_at_its_first_refusal(
 def test_default_maximum_counts_addresses_where_the_host_is_the_limit(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "host_memory", lambda: HostMemory(2 * MAXIMUM, 2 * MAXIMUM))
+    monkeypatch.setattr(build, "host_memory", lambda **_: HostMemory(2 * MAXIMUM, 2 * MAXIMUM))
     mr = managed_pool(driver=device, initial_pool_size="128MiB", device_budget=None)
     program = Program(mr, 1).fill()
     assert "may be live" not in program.error

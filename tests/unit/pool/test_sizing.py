@@ -54,6 +54,38 @@ def test_default_maximum_without_concurrent_managed_access_is_the_free_device_me
     assert "no concurrent managed access" in sizes.maximum_reason
 
 
+def test_integrated_device_has_the_hosts_memory_once() -> None:
+    # 14 GiB are free to CUDA, which leaves out what the kernel would reclaim.
+    spark: dict[str, Any] = {"total_bytes": 64 * GIB, "integrated": True}
+    sizes = plan(**spark)
+    assert (sizes.initial_bytes, sizes.maximum_bytes) == (20 * GIB, 36 * GIB)
+    assert sizes.maximum_reason == "90 % of available host memory, which is the device's too"
+    with pytest.raises(ConfigurationError, match=r"are one memory, with 40\.00 GiB; ask for 36"):
+        plan(PoolRequest(maximum="50GiB"), **spark)
+    asked = plan(PoolRequest(maximum=0.6, ipc="4GiB"), **spark)
+    assert asked.maximum_bytes == 36 * GIB  # 0.6 of what the IPC pool leaves of 64 GiB
+    assert "sure to be backed" in asked.warning
+    two = plan(PoolRequest(ipc="4GiB", budget_bytes=50 * GIB), host_sharers=2, **spark)
+    assert two.maximum_bytes == int(18 * GIB * 0.9) // (2 * MIB) * (2 * MIB)
+    assert two.warning == ""
+    assert plan(host=None, **spark).maximum_bytes < 14 * GIB
+
+
+def test_integrated_device_in_a_container_keeps_to_its_limit() -> None:
+    host = HostMemory(64 * GIB, 10 * GIB, 12 * GIB, "/sys/memory.max")
+    sizes = plan(total_bytes=64 * GIB, integrated=True, host=host)
+    assert (sizes.initial_bytes, sizes.maximum_bytes) == (5 * GIB, 9 * GIB)
+    assert sizes.maximum_reason.endswith("which is the device's too, limited by /sys/memory.max")
+
+
+def test_memory_of_gpus_is_said_to_be_left_out() -> None:
+    host = dataclasses.replace(HOST, device_bytes=96 * GIB, limit_source="/sys/memory.max")
+    assert plan(host=host, sharers=2).maximum_reason == (
+        "90 % of available host memory, without that of GPUs, shared by 2 devices, limited by "
+        "/sys/memory.max"
+    )
+
+
 def test_default_maximum_under_a_cap_is_what_the_cap_leaves() -> None:
     sizes = plan(limit_bytes=10 * GIB, limit_used_bytes=4 * GIB)
     assert sizes.maximum_bytes == 6 * GIB
@@ -185,6 +217,7 @@ def test_full_device_begins_small() -> None:
     limit=st.none() | st.integers(0, 300 * GIB),
     maximum=st.none() | st.floats(0.001, 1.0),
     oversubscribable=st.booleans(),
+    integrated=st.booleans(),
 )
 def test_any_plan_keeps_its_bounds(
     free: int,
@@ -193,6 +226,7 @@ def test_any_plan_keeps_its_bounds(
     limit: int | None,
     maximum: float | None,
     oversubscribable: bool,
+    integrated: bool,
 ) -> None:
     total = free + used + 2 * MIB
     try:
@@ -202,6 +236,7 @@ def test_any_plan_keeps_its_bounds(
             total_bytes=total,
             host=HostMemory(500 * GIB, host_bytes),
             oversubscribable=oversubscribable,
+            integrated=integrated,
             limit_bytes=limit,
         )
     except ConfigurationError:
@@ -210,6 +245,7 @@ def test_any_plan_keeps_its_bounds(
     assert sizes.initial_bytes % 256 == sizes.maximum_bytes % 256 == 0
     assert limit is None or sizes.maximum_bytes <= limit
     assert oversubscribable or sizes.maximum_bytes <= total
+    assert not integrated or sizes.maximum_bytes <= min(total, host_bytes)
 
 
 def test_asked_maximum_with_unknown_host_memory_is_taken_with_a_warning() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import CapacityWarning, ConfigurationError
+from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency import POLICIES, Budget
@@ -189,11 +190,23 @@ def test_environment_turns_budgets_off_where_a_call_gives_none(
 
 
 def test_device_that_cannot_be_oversubscribed_or_is_tiny_has_no_automatic_budget() -> None:
-    assert budget_for("auto", None, DEVICE, oversubscribable=False) is None
+    lacking = Availability(available=False, reason="it has no room")
+    assert budget_for("auto", None, DEVICE, oversubscribable=lacking) is None
+    with pytest.raises(ConfigurationError, match=r"without a budget \(it has no room\)"):
+        budget_for("auto", "lru", DEVICE, oversubscribable=lacking)
     assert budget_for("auto", None, 8 * MIB) is None
     assert budget_for("8MiB", None, 8 * MIB) is not None
     device = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False)
     assert rmm_uvm.managed_pool(driver=device).budget is None
+
+
+def test_device_whose_memory_is_the_hosts_has_a_budget_only_if_one_is_asked_for() -> None:
+    mr = rmm_uvm.managed_pool(driver=rmm_uvm.simulated_device("64MiB", integrated=True))
+    assert mr.budget is None
+    mr.set_budget("auto")
+    assert mr.budget is None
+    mr.set_budget("16MiB")
+    assert mr.budget == Budget(16 * MIB)
 
 
 @pytest.mark.parametrize(

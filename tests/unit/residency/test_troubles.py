@@ -160,7 +160,7 @@ def test_monitor_finds_nothing_where_all_requests_fit() -> None:
 
 def give_host(monkeypatch: pytest.MonkeyPatch, available_bytes: int) -> None:
     host = HostMemory(total_bytes=available_bytes, available_bytes=available_bytes)
-    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda: host)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda **_: host)
 
 
 def test_installation_whose_evicted_data_the_host_cannot_hold_is_refused(

@@ -37,6 +37,9 @@ struct device_info {
   availability direct_migration{availability::no("this driver has none")};  ///< `migrate`
   availability host_pages{availability::no("this driver does not tell")};   ///< `not_on_host`
   bool pageable_memory_access{false};  ///< HMM or ATS: system malloc is GPU-accessible
+  bool host_page_tables{false};        ///< ATS: it does so through the page tables of the host
+  bool integrated{false};              ///< its memory is the host's: nothing ever moves
+  std::optional<int> numa_node;        ///< its memory is this NUMA node of the host
   bool simulated{false};               ///< a model, not a GPU
 };
 

@@ -21,9 +21,10 @@ enum class skip_reason : std::uint8_t {
   larger_than_device,            ///< would evict its own beginning
   no_free_memory,                ///< slabs only: blocks come as allocations need them
   capturing,                     ///< the stream records a graph
-  capture_unknown                ///< whether it records cannot be known
+  capture_unknown,               ///< whether it records cannot be known
+  integrated                     ///< device memory is host memory: there is nothing to move
 };
-inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason` values
+inline constexpr std::size_t skip_reason_count = 8;  ///< number of `skip_reason` values
 
 /** @brief Name of a reason, as it appears in metrics. */
 [[nodiscard]] constexpr char const* to_string(skip_reason reason) noexcept
@@ -36,6 +37,7 @@ inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason
     case skip_reason::no_free_memory: return "no_free_memory";
     case skip_reason::capturing: return "capturing";
     case skip_reason::capture_unknown: return "capture_unknown";
+    case skip_reason::integrated: return "integrated";
   }
   return "unknown";
 }

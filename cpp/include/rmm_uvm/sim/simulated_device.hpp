@@ -37,6 +37,8 @@ struct simulated_device_config {
   bool counters{true};                   ///< false models a kernel without UVM tools
   bool host_pages{true};                 ///< false models an operating system that does not tell
   bool direct_migration{false};          ///< `migrate`, past libcuda
+  bool integrated{false};                ///< device memory is host memory: no pages move
+  std::optional<int> numa_node{};        ///< node of the host that its memory is
   bool places_at_once{true};             ///< false: threads fetch from one place after the other
   int device_id{0};                      ///< ordinal it claims
   unsigned neighbors{0};      ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
@@ -65,7 +67,7 @@ class simulated_device final : public uvm_driver {
    * @param node not null
    * @param gpu its number; no other device may be the same one
    * @param features `backing`, `concurrent_managed_access`, `discard`, `counters`,
-   *        `direct_migration` and `places_at_once` count
+   *        `direct_migration` and `places_at_once` count; none of a node is `integrated`
    */
   simulated_device(std::shared_ptr<simulated_node> node,
                    unsigned gpu,

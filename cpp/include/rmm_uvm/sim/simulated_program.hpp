@@ -29,8 +29,13 @@ class simulated_program {
   simulated_program(node_gpu const& gpu,
                     planned_answers& answers,
                     simulated_allocations& allocations,
-                    migrating_threads& threads) noexcept
-    : gpu_{gpu}, answers_{answers}, allocations_{allocations}, threads_{threads}
+                    migrating_threads& threads,
+                    bool integrated = false) noexcept
+    : gpu_{gpu},
+      answers_{answers},
+      allocations_{allocations},
+      threads_{threads},
+      integrated_{integrated}
   {
   }
 
@@ -61,6 +66,7 @@ class simulated_program {
   planned_answers& answers_;
   simulated_allocations& allocations_;
   migrating_threads& threads_;
+  bool integrated_;
   observer_slot observer_;
 };
 
