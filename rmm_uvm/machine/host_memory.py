@@ -17,6 +17,7 @@ rmm_uvm.pool.sizing : the pool's maximum, which rests on these figures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -78,6 +79,7 @@ _V1 = _Layout(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inacti
 
 
 # Of one NUMA node: the parts of the machine's MemAvailable that its meminfo has.
+_NODE_LINE = re.compile(r"^Node \d+ (\S+): +(\d+) kB$", re.MULTILINE | re.ASCII)
 _AVAILABLE_PARTS = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
 
 
@@ -138,17 +140,13 @@ def _device_memory(root: Path, device_nodes: Collection[int]) -> tuple[int, int]
     if not shown and not device_nodes:
         return 0, 0
     named = {f"node{number}" for number in device_nodes}
-    totals = {"MemTotal": 0, "available": 0}
+    total_bytes = available_bytes = 0
     for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
         if node.name in named or not _read_text(node / "cpulist").strip():
-            # Lines read ``Node 1 MemTotal:  100663296 kB``.
-            for line in _read_text(node / "meminfo").splitlines():
-                name, _, value = line.partition(":")
-                name, number = name.split()[-1], value.split()[:1]
-                key = "available" if name in _AVAILABLE_PARTS else name
-                if key in totals and number and number[0].isdecimal():
-                    totals[key] += int(number[0]) * 1024
-    return totals["MemTotal"], totals["available"]
+            for name, kib in _NODE_LINE.findall(_read_text(node / "meminfo")):
+                total_bytes += (name == "MemTotal") * int(kib) * 1024
+                available_bytes += (name in _AVAILABLE_PARTS) * int(kib) * 1024
+    return total_bytes, available_bytes
 
 
 def _machine_memory(meminfo: Path) -> tuple[int, int]:

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -255,6 +256,14 @@ def test_doctor_healthy_machine_prints_all_sections_and_status_0(invoke: Invoke)
         "device 0: host memory",
     ):
         assert expected in result.output
+
+
+def test_doctor_tells_of_memory_of_gpus_that_linux_counts_as_the_hosts(invoke: Invoke) -> None:
+    grace = HostMemory(480 * GIB, 400 * GIB, device_bytes=96 * GIB)
+    assert re.search(
+        r"of GPUs, left out +96\.00 GiB", invoke(report(POOL, host_memory=grace)).output
+    )
+    assert "of GPUs" not in invoke(report(POOL)).output
 
 
 def test_doctor_missing_feature_prints_the_reason(invoke: Invoke) -> None:

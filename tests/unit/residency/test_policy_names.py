@@ -90,7 +90,9 @@ def test_policies_that_predict_are_those_that_the_compiled_part_gives_a_predicto
 
 
 def test_every_mode_has_a_reason_where_it_is_installed() -> None:
-    device: Any = SimpleNamespace(concurrent_managed_access=Availability(True, ""))
+    device: Any = SimpleNamespace(
+        concurrent_managed_access=Availability(True, ""), integrated=False
+    )
     assert len({_prefetch_row(mode, device)[2] for mode in MODES}) == len(MODES)
 
 

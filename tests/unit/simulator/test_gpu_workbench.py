@@ -173,6 +173,11 @@ def test_measure_without_concurrent_managed_access_says_why() -> None:
         measure(device(concurrent_managed_access=False), cuda=FakeCuda())
 
 
+def test_measure_where_device_memory_is_the_hosts_says_that_nothing_moves() -> None:
+    with pytest.raises(AvailabilityError, match="its memory is the host's, so nothing can leave"):
+        measure(device(integrated=True), cuda=FakeCuda())
+
+
 def test_measure_on_a_small_device_says_what_is_short() -> None:
     with pytest.raises(AvailabilityError, match=r"measuring needs 1\.00 GiB of device memory"):
         measure(rmm_uvm.simulated_device("512MiB"), cuda=FakeCuda())

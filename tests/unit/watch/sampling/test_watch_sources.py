@@ -94,6 +94,19 @@ def test_simulated_device_asks_no_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device.nvml.reason.startswith("not asked for")
 
 
+@pytest.mark.parametrize(("integrated", "capacity_bytes"), [(False, 48 << 20), (True, 64 << 20)])
+def test_what_others_hold_is_no_capacity_unless_nothing_can_leave(
+    integrated: bool, capacity_bytes: int
+) -> None:
+    driver = rmm_uvm.simulated_device("64MiB", integrated=integrated)
+    others = rmm_uvm.mr.SimulatedCudaMemoryResource(driver)
+    held = others.allocate(16 << 20)
+    rmm_uvm.reinitialize("8MiB", driver=driver, device_budget=None, libraries=(), monitor=False)
+    assert sources.open_device(0, driver).facts.capacity_bytes == capacity_bytes
+    rmm_uvm.restore()
+    others.deallocate(held, 16 << 20)
+
+
 def test_answers_of_several_devices_are_joined() -> None:
     assert sources.of_all([YES, YES])
     assert sources.of_all([YES, NO]) == NO
