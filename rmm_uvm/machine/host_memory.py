@@ -17,6 +17,7 @@ rmm_uvm.pool.sizing : the pool's maximum, which rests on these figures.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -76,10 +77,8 @@ class _Layout:
 # pages of managed memory cannot be given back, so "high" is as much of a limit as "max" is.
 _V2 = _Layout(("memory.max", "memory.high"), "memory.current", "inactive_file")
 _V1 = _Layout(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
-
-
-# Of one NUMA node: the parts of the machine's MemAvailable that its meminfo has.
 _NODE_LINE = re.compile(r"^Node \d+ (\S+): +(\d+) kB$", re.MULTILINE | re.ASCII)
+# What of the machine's MemAvailable the file of a node tells.
 _AVAILABLE_PARTS = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
 
 
@@ -136,14 +135,15 @@ def host_memory(root: Path = Path("/"), device_nodes: Collection[int] = ()) -> H
 def _device_memory(root: Path, device_nodes: Collection[int]) -> tuple[int, int]:
     """Return total and available bytes of the NUMA nodes that are memory of GPUs."""
     # The file is not read: for that the driver may have to wait for the GPU.
-    shown = any((root / "proc/driver/nvidia/gpus").glob("*/numa_status"))
-    if not shown and not device_nodes:
+    gpus = root / "proc/driver/nvidia/gpus"
+    if not device_nodes and not any((gpus / gpu / "numa_status").exists() for gpu in _names(gpus)):
         return 0, 0
     named = {f"node{number}" for number in device_nodes}
+    nodes = root / "sys/devices/system/node"
     total_bytes = available_bytes = 0
-    for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
-        if node.name in named or not _read_text(node / "cpulist").strip():
-            for name, kib in _NODE_LINE.findall(_read_text(node / "meminfo")):
+    for node in _names(nodes):
+        if node in named or _read_text(nodes / node / "cpulist").isspace():
+            for name, kib in _NODE_LINE.findall(_read_text(nodes / node / "meminfo")):
                 total_bytes += (name == "MemTotal") * int(kib) * 1024
                 available_bytes += (name in _AVAILABLE_PARTS) * int(kib) * 1024
     return total_bytes, available_bytes
@@ -253,6 +253,14 @@ def _read_number(path: Path) -> int | None:
     """Return the number in a file; None if there is none, as for the word "max" (no limit)."""
     text = _read_text(path).strip()
     return int(text) if text.isdecimal() else None
+
+
+def _names(directory: Path) -> list[str]:
+    """Return what is in a directory, nothing if it cannot be read."""
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
 
 
 def _read_text(path: Path) -> str:

@@ -259,6 +259,12 @@ def test_node_that_cuda_names_is_left_out_where_proc_is_hidden(machine: Machine)
     assert host_memory(machine.root, (1,)).device_bytes == 20 * GIB
 
 
+def test_node_whose_processors_cannot_be_told_stays_the_hosts(machine: Machine) -> None:
+    grace(machine)
+    (machine.root / "sys/devices/system/node/node0/cpulist").unlink()
+    assert machine.read().device_bytes == 20 * GIB
+
+
 def test_limit_of_a_cgroup_holds_as_it_is_beside_nodes_of_gpus(machine: Machine) -> None:
     grace(machine)
     machine.join("0::/pod", V2_MOUNT)
