@@ -88,7 +88,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         cupti=probe.cupti(),
     )
     found = features(facts)
-    memory, memory_reason = _host_memory(probe)
+    memory, memory_reason = _host_memory(probe, cuda)
     is_installable = found[0].available and memory is not None
     report = DoctorReport(
         versions={**packages, **_driver_versions(cuda, kernel_driver)},
@@ -119,10 +119,11 @@ def _packages(probe: Probe) -> tuple[Mapping[str, str], str]:
     return packages, rmm_problem(packages)
 
 
-def _host_memory(probe: Probe) -> tuple[HostMemory | None, str]:
+def _host_memory(probe: Probe, cuda: CudaFacts) -> tuple[HostMemory | None, str]:
     """Return the host memory, or why it cannot be told."""
     try:
-        return probe.host_memory(), ""
+        nodes = [each.numa_node for each in cuda.devices if each.numa_node is not None]
+        return probe.host_memory(nodes), ""
     except AvailabilityError as error:
         return None, str(error)
 

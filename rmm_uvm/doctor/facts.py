@@ -8,7 +8,7 @@ the source they come from; `rmm_uvm.doctor.probe.SystemProbe` is the real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -285,8 +285,8 @@ class Probe(Protocol):
     def variables(self) -> tuple[str, ...]:
         """Return the names of all environment variables."""
 
-    def host_memory(self) -> HostMemory:
-        """Return the host memory that is left.
+    def host_memory(self, device_nodes: Collection[int] = ()) -> HostMemory:
+        """Return the host memory that is left, without the NUMA nodes that are GPUs'.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -170,9 +170,9 @@ class SystemProbe:
         )
         return BoardFacts(board.reason, board.path, board.processes, tuple(devices))
 
-    def host_memory(self) -> HostMemory:
-        """Return the host memory that is left."""
-        return host_memory(self._root)
+    def host_memory(self, device_nodes: Collection[int] = ()) -> HostMemory:
+        """Return the host memory that is left, without the NUMA nodes that are GPUs'."""
+        return host_memory(self._root, device_nodes)
 
     def _text(self, path: str) -> str:
         """Return the text of a file below the root, empty if it cannot be read."""

@@ -17,7 +17,6 @@ rmm_uvm.pool.sizing : the pool's maximum, which rests on these figures.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -258,7 +257,7 @@ def _read_number(path: Path) -> int | None:
 def _names(directory: Path) -> list[str]:
     """Return what is in a directory, nothing if it cannot be read."""
     try:
-        return os.listdir(directory)
+        return [entry.name for entry in directory.iterdir()]
     except OSError:
         return []
 

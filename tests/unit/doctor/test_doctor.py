@@ -115,7 +115,8 @@ class FakeProbe:
     def variables(self) -> Any:
         return self.facts["variables"]
 
-    def host_memory(self) -> Any:
+    def host_memory(self, device_nodes: Sequence[int] = ()) -> Any:
+        self.asked_nodes = list(device_nodes)
         if isinstance(self.facts["host_memory"], Exception):
             raise self.facts["host_memory"]
         return self.facts["host_memory"]
@@ -386,7 +387,9 @@ def test_examine_integrated_device_tells_that_its_memory_is_the_hosts() -> None:
 
 def test_json_tells_of_memory_of_gpus_that_the_host_counts() -> None:
     host = HostMemory(480 * GIB, 400 * GIB, device_bytes=96 * GIB)
-    report = examined(cuda=cuda(device(numa_node=1)), host_memory=host)
+    probe = FakeProbe(cuda=cuda(device(numa_node=1), device(1)), host_memory=host)
+    report = examine(probe, plan)
+    assert probe.asked_nodes == [1]
     told = json.loads(json.dumps(report.to_dict()))
     assert told["host_memory"]["device_bytes"] == 96 * GIB
     assert (told["devices"][0]["numa_node"], told["devices"][0]["integrated"]) == (1, False)
