@@ -172,7 +172,7 @@ class SystemProbe:
 
     def host_memory(self, device_nodes: Collection[int] = ()) -> HostMemory:
         """Return the host memory that is left, without the NUMA nodes that are GPUs'."""
-        return host_memory(self._root, device_nodes)
+        return host_memory(self._root, device_nodes=device_nodes)
 
     def _text(self, path: str) -> str:
         """Return the text of a file below the root, empty if it cannot be read."""

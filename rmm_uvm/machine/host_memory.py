@@ -81,7 +81,7 @@ _NODE_LINE = re.compile(r"^Node \d+ (\S+): +(\d+) kB$", re.MULTILINE | re.ASCII)
 _AVAILABLE_PARTS = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
 
 
-def host_memory(root: Path = Path("/"), device_nodes: Collection[int] = ()) -> HostMemory:
+def host_memory(root: Path = Path("/"), *, device_nodes: Collection[int] = ()) -> HostMemory:
     """Read the host memory of this machine and this process' cgroups.
 
     Parameters

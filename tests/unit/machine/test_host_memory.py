@@ -256,7 +256,7 @@ def test_node_without_processors_is_the_hosts_where_no_gpu_is_one(machine: Machi
 
 def test_node_that_cuda_names_is_left_out_where_proc_is_hidden(machine: Machine) -> None:
     grace(machine, numa_status=False)
-    assert host_memory(machine.root, (1,)).device_bytes == 20 * GIB
+    assert host_memory(machine.root, device_nodes=(1,)).device_bytes == 20 * GIB
 
 
 def test_node_whose_processors_cannot_be_told_stays_the_hosts(machine: Machine) -> None:

@@ -144,7 +144,7 @@ def test_sizes_leave_out_the_numa_node_that_cuda_names(
         )
     monkeypatch.setattr(
         "rmm_uvm.pool.build.host_memory",
-        lambda device_nodes: host_memory(tmp_path, device_nodes),
+        lambda device_nodes: host_memory(tmp_path, device_nodes=device_nodes),
     )
     request = PoolRequest()
     usual = plan_for(rmm_uvm.simulated_device("64MiB"), request)
