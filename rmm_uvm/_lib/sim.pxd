@@ -110,6 +110,7 @@ cdef extern from "rmm_uvm/sim/planned_answers.hpp" namespace "rmm_uvm::sim" nogi
         void plan(string, status, unsigned) except +
         size_t cancel() noexcept
         void set_capture_state(stream_handle, capture_state) except +
+        void end_graphs() noexcept
 
 
 cdef extern from "rmm_uvm/sim/simulated_program.hpp" namespace "rmm_uvm::sim" nogil:

@@ -336,6 +336,10 @@ cdef class SimulatedDevice(UvmDriver):
         cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")
         dereference(self.model).answers().set_capture_state(<stream_handle>stream, value)
 
+    def end_graphs(self):
+        """End all graphs that "capturing" streams captured so far, as if they were deleted."""
+        dereference(self.model).answers().end_graphs()
+
 
 cdef class NodeModel:
     """Several simulated GPUs; `rmm_uvm.simulator.node.SimulatedNode` is its public face."""

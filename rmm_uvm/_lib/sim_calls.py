@@ -10,7 +10,8 @@ _CALLS = (
     # Of drivers.
     *("memory", "unmanaged_bytes", "allocate_managed", "allocate_device", "free_managed"),
     *("prefetch", "migrate", "discard", "discard_and_prefetch", "advise", "order"),
-    *("mark", "own_stream", "synchronize", "not_on_host", "touch", "cpu_touch", "compute"),
+    *("mark", "own_stream", "graph_of", "synchronize", "not_on_host"),
+    *("touch", "cpu_touch", "compute"),
     *("neighbor_memory", "open_neighbor", "read_neighbor_load", "measure_links"),
     # Of counters and events.
     *("available", "request_faults", "start"),

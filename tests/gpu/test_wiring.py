@@ -196,46 +196,89 @@ def test_cudf_pandas_after_ours_leaves_our_pool() -> None:
     assert out.strip() == "done"
 
 
-@pytest.mark.parametrize("non_blocking", [True, False])
-def test_graph_is_captured_beside_the_pool_which_hands_out_nothing_to_it(
-    non_blocking: bool,
-) -> None:
+def test_graph_keeps_what_its_capture_allocated_until_it_ends() -> None:
     out = run(
-        f"""
-        import cupy, rmm, rmm_uvm
-        uvm = rmm_uvm.reinitialize("64MiB", "256MiB")
-        stream = cupy.cuda.Stream(non_blocking={non_blocking})
-        array = cupy.zeros(1 << 20, "i4")
-        array += 1  # compiles
-        array.fill(0)
-        old = rmm.DeviceBuffer(size=1 << 20, stream=stream.ptr)
-        address = old.ptr
-        cupy.cuda.Device().synchronize()
+        """
+        import gc, time, cupy, rmm, rmm_uvm
+        from rmm.pylibrmm.stream import DEFAULT_STREAM
+        uvm = rmm_uvm.reinitialize("64MiB", "1GiB", device_budget="512MiB")
+        live = uvm.managed_mr.get_allocated_bytes
+        stream = cupy.cuda.Stream(non_blocking=True)
+        source = cupy.arange(1 << 20, dtype="i8")
+        slow = cupy.sin(cupy.arange(1 << 23, dtype="f8"))
+        cupy.sin(slow, out=slow)
+        source * 2 + 1  # compiled before the capture
+        del slow
+        before = live()
+
+        def settled():  # CUDA says on a thread of its own that a graph has ended
+            end = time.monotonic() + 10
+            while live() != before and time.monotonic() < end:
+                cupy.empty(1)  # asks the pool
+            return live() == before
+
         with stream:
             stream.begin_capture()
-            array += 1
-            asked = [stream.ptr] if {non_blocking} else [stream.ptr, 0]
-            for each in asked:  # 0: the stream that the captured one waits for
-                try:
-                    rmm.DeviceBuffer(size=1 << 20, stream=each)
-                except RuntimeError as error:
-                    assert "captures a CUDA graph" in str(error), error
-                else:
-                    raise AssertionError(each)
-            del old  # which the pool gets when that stream asks again
+            result = source * 2  # allocates
+            for _ in range(9):
+                result = result + 1  # allocates, and frees what it had
             graph = stream.end_capture()
-            for _ in range(3):
-                graph.launch(stream)
+        kept = live() - before
+        assert 2 * source.nbytes <= kept <= 3 * source.nbytes, kept  # what was freed is used again
+        for turn in range(3):
+            source += 1
+            garbage = cupy.full(1 << 20, -1, "i8")  # is handed nothing that the graph uses
+            cupy.cuda.Device().synchronize()
+            graph.launch(stream)
+            stream.synchronize()
+            assert int(garbage.min()) == int(garbage.max()) == -1
+            assert int(result[-1]) == 2 * ((1 << 20) + turn) + 9, turn
+        del garbage, result
+        assert not live() == before
+        del graph
+        gc.collect()
+        assert settled(), (live(), before)
+
+        # A graph that is deleted while it runs has its memory until it is done.
+        with stream:
+            stream.begin_capture()
+            slow = cupy.arange(1 << 23, dtype="f8")
+            for _ in range(3000):
+                cupy.sin(slow, out=slow)
+            del slow
+            graph = stream.end_capture()
+        kept = live()
+        graph.launch(stream)
+        del graph
+        gc.collect()
+        time.sleep(0.01)
+        cupy.empty(1)
+        early, done = live(), stream.done
+        assert done or early == kept, (early, kept)
         stream.synchronize()
-        assert int(array.sum()) == 3 << 20
-        beside = rmm.DeviceBuffer(size=1 << 20, stream=cupy.cuda.Stream(non_blocking=True).ptr)
-        assert beside.ptr != address
-        assert rmm.DeviceBuffer(size=1 << 20, stream=stream.ptr).ptr == address
-        del beside
-        print("done")
+        assert settled(), (live(), before)
+        print("done", done)
+
+        # The default stream waits for a stream that is made without `non_blocking`.
+        waited_for = cupy.cuda.Stream()
+        source.fill(0)
+        cupy.cuda.Device().synchronize()
+        with waited_for:
+            waited_for.begin_capture()
+            source += 1
+            try:
+                rmm.DeviceBuffer(size=1 << 20, stream=DEFAULT_STREAM)
+            except RuntimeError as error:
+                assert "ask in the captured stream, or before" in str(error), error
+            else:
+                raise AssertionError
+            graph = waited_for.end_capture()
+            graph.launch(waited_for)
+        waited_for.synchronize()
+        assert int(source.sum()) == 1 << 20
         """
     )
-    assert out.strip() == "done"
+    assert out.strip() == "done False"
 
 
 def test_ipc_pool_has_handles_and_managed_memory_has_none() -> None:

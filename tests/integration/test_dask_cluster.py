@@ -110,7 +110,7 @@ def test_four_workers_of_a_host_count_on_a_quarter_of_its_memory_each(tmp_path: 
     preload.write_text(
         "from rmm_uvm.pool import build as pools\n"
         "from rmm_uvm.machine.host_memory import HostMemory\n"
-        "pools.host_memory = lambda: HostMemory(64 << 30, 40 << 30)\n"
+        "pools.host_memory = lambda **_: HostMemory(64 << 30, 40 << 30)\n"
     )
     with local_cluster(4, preload=[str(preload)]) as cluster, Client(cluster) as client:
         found = list(client.run(sizes).values())

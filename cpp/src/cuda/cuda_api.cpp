@@ -79,6 +79,10 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.mem_prefetch_async, "cuMemPrefetchAsync", 12020);
   resolve.required(api.mem_advise, "cuMemAdvise", 12020);
   resolve.required(api.stream_is_capturing, "cuStreamIsCapturing", 10000);
+  resolve.required(api.stream_get_capture_info, "cuStreamGetCaptureInfo", 11030);
+  resolve.required(api.user_object_create, "cuUserObjectCreate", 11030);
+  resolve.required(api.user_object_release, "cuUserObjectRelease", 11030);
+  resolve.required(api.graph_retain_user_object, "cuGraphRetainUserObject", 11030);
   resolve.required(api.stream_create, "cuStreamCreate", 2000);
   resolve.required(api.stream_destroy, "cuStreamDestroy", 4000);
   resolve.required(api.stream_query, "cuStreamQuery", 2000);

@@ -399,6 +399,51 @@ capture_state cuda_driver::capturing(stream_handle stream) noexcept
   return state == CU_STREAM_CAPTURE_STATUS_NONE ? capture_state::none : capture_state::capturing;
 }
 
+/** @brief The graph keeps an object of ours, as its instances do, and CUDA ends it with the last.
+ */
+status cuda_driver::graph_of(stream_handle stream,
+                             std::shared_ptr<captured_graph const>& graph) noexcept
+try {
+  context_guard const guard{api_, context_, use_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  CUstreamCaptureStatus state{};
+  cuuint64_t number = 0;
+  CUgraph captured  = nullptr;
+  auto const asked =
+    api_.stream_get_capture_info(as_cuda(stream), &state, &number, &captured, nullptr, nullptr);
+  if (asked != CUDA_SUCCESS) { return as_status(asked, "cuStreamGetCaptureInfo"); }
+  if (state != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    return {status_code::not_supported, 0, "cuStreamGetCaptureInfo"};
+  }
+  std::lock_guard const lock{own_mutex_};
+  if (last_graph_ != nullptr && last_graph_->number() == number) {
+    graph = last_graph_;
+    return {};
+  }
+  using kept      = std::shared_ptr<captured_graph>;
+  auto const made = std::make_shared<captured_graph>(number);
+  auto ours       = std::make_unique<kept>(made);
+  auto const end  = [](void* object) {  // on a thread of CUDA's
+    std::unique_ptr<kept> const last{static_cast<kept*>(object)};
+    (*last)->end();
+  };
+  CUuserObject object = nullptr;
+  auto const created =
+    api_.user_object_create(&object, ours.get(), end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+  if (created != CUDA_SUCCESS) { return as_status(created, "cuUserObjectCreate"); }
+  static_cast<void>(ours.release());
+  auto const retained =
+    api_.graph_retain_user_object(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (retained != CUDA_SUCCESS) {
+    static_cast<void>(api_.user_object_release(object, 1));
+    return as_status(retained, "cuGraphRetainUserObject");
+  }
+  graph = last_graph_ = made;
+  return {};
+} catch (std::bad_alloc const&) {
+  return {status_code::out_of_memory, 0, "graph_of"};
+}
+
 bool cuda_driver::idle(stream_handle stream) noexcept
 {
   context_guard const guard{api_, context_, use_};

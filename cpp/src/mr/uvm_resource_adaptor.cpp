@@ -39,14 +39,13 @@ constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what 
   return text.data();
 }
 
-/** @brief Says what to do: no pool knows when a graph is launched, and uses its memory. */
+/** @brief Says what to do where nobody can tell which graph would use the memory. */
 [[noreturn]] void refuse_captured(std::size_t bytes)
 {
   throw std::runtime_error{
     as_text(bytes) +
-    " asked in a stream that captures a CUDA graph: the graph would use it at each launch, and the "
-    "pool hand it to others. Allocate before the capture, or in another stream, and keep it as "
-    "long as the graph"};
+    " asked during the capture of a CUDA graph, in the default stream, which waits for the "
+    "captured one, or after the capture has failed: ask in the captured stream, or before"};
 }
 
 /** @brief What RMM says without where in its sources it says it. */
@@ -111,22 +110,86 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
                            " in one piece: free some, or raise the limit named here (" + why + ")"};
 }
 
-/** @brief Whether a graph would record what a pool does in a stream; else ends what waits for that.
- */
+/** @brief Whether a graph would record what a pool does in a stream; else frees what that ends. */
 bool uvm_resource_adaptor_impl::captures(cuda::stream_ref stream) noexcept
 {
   auto const state = residency_->driver().capturing(stream.get());
   if (state == capture_state::capturing || state == capture_state::implied) { return true; }
-  if (freed_in_captures_.any()) { end_captured_frees(stream); }
+  if (graph_memory_.may_end()) { free_after_graphs(stream); }
   return false;
 }
 
-/** @brief Gives the pool what was freed in a stream while that captured. */
-void uvm_resource_adaptor_impl::end_captured_frees(cuda::stream_ref stream) noexcept
+/** @brief Frees what waited for graphs that have ended, or for a stream that captures no more. */
+void uvm_resource_adaptor_impl::free_after_graphs(cuda::stream_ref stream) noexcept
+try {
+  stream_handle own = nullptr;
+  if (!residency_->driver().own_stream(own_stream_use::frees, own).ok()) { return; }
+  for (auto const& each : graph_memory_.take(stream.get())) {
+    auto const in = each.in_caller ? stream : cuda::stream_ref{static_cast<cudaStream_t>(own)};
+    static_cast<void>(free_in(in, each.ptr, each.bytes, each.alignment));
+  }
+} catch (std::bad_alloc const&) {
+  return;  // they wait on
+}
+
+/**
+ * @brief Allocates in a stream of ours, and waits for that: the graph's can wait for nothing.
+ *
+ * The graph, and what is instantiated from it, use the memory whenever they are launched.
+ */
+void* uvm_resource_adaptor_impl::allocate_captured(cuda::stream_ref stream,
+                                                   std::size_t bytes,
+                                                   std::size_t alignment)
 {
-  freed_in_captures_.end_in(stream.get(), [&](frees_in_captures::free const& each) {
-    upstream_.deallocate(stream, each.ptr, each.bytes, each.alignment);
-  });
+  auto& driver = residency_->driver();
+  graph_memory::graph graph;
+  stream_handle own = nullptr;
+  if (!driver.graph_of(stream.get(), graph).ok() ||
+      !driver.own_stream(own_stream_use::frees, own).ok()) {
+    refuse_captured(bytes);
+  }
+  if (auto* const again = graph_memory_.hand_out_again(bytes, alignment, stream.get(), graph)) {
+    return again;
+  }
+  cuda::stream_ref const in{static_cast<cudaStream_t>(own)};
+  auto* const ptr = allocate_in(in, bytes, alignment);
+  if (ptr == nullptr) { return ptr; }
+  try {
+    if (!driver.synchronize(own).ok()) { refuse_captured(bytes); }
+    graph_memory_.hand_out(ptr, bytes, alignment, graph);
+  } catch (...) {
+    static_cast<void>(free_in(in, ptr, bytes, alignment));
+    throw;
+  }
+  return ptr;
+}
+
+/** @brief Keeps what is freed and a graph may use. @return false if it is none of such memory */
+std::optional<bool> uvm_resource_adaptor_impl::keep_for_graph(cuda::stream_ref stream,
+                                                              void* ptr,
+                                                              std::size_t bytes,
+                                                              std::size_t alignment,
+                                                              bool captured) noexcept
+try {
+  auto const live = live_.bytes_at(reinterpret_cast<std::uintptr_t>(ptr));
+  if (live != bytes) { return std::nullopt; }  // as any other that is refused
+  auto& driver = residency_->driver();
+  auto answer  = graph_memory::answer::not_ours;
+  if (captured) {
+    graph_memory::graph graph;
+    static_cast<void>(driver.graph_of(stream.get(), graph));
+    answer = graph_memory_.free_in_capture(ptr, bytes, alignment, stream.get(), graph);
+  } else {
+    answer = graph_memory_.free(ptr, [&] {
+      stream_handle own = nullptr;
+      return driver.own_stream(own_stream_use::frees, own).ok() &&
+             driver.order(own, stream.get()).ok();
+    });
+  }
+  if (answer == graph_memory::answer::not_ours) { return std::nullopt; }
+  return answer == graph_memory::answer::kept;
+} catch (std::bad_alloc const&) {
+  return true;  // nobody is handed it again
 }
 
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
@@ -218,7 +281,14 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
 {
   check_alignment(alignment);
   fork_call const call;
-  if (captures(stream) && bytes > 0) { refuse_captured(bytes); }
+  if (captures(stream) && bytes > 0) { return allocate_captured(stream, bytes, alignment); }
+  return allocate_in(stream, bytes, alignment);
+}
+
+void* uvm_resource_adaptor_impl::allocate_in(cuda::stream_ref stream,
+                                             std::size_t bytes,
+                                             std::size_t alignment)
+{
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.unasked_bytes()) {
@@ -468,6 +538,20 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
 {
   if (ptr == nullptr) { return true; }
   fork_call const call;
+  bool const captured = captures(stream);
+  if (captured || graph_memory_.any()) {
+    auto const kept = keep_for_graph(stream, ptr, bytes, alignment, captured);
+    if (kept && !*kept) { refused_frees_.fetch_add(1, std::memory_order_relaxed); }
+    if (kept) { return *kept; }
+  }
+  return free_in(stream, ptr, bytes, alignment);
+}
+
+bool uvm_resource_adaptor_impl::free_in(cuda::stream_ref stream,
+                                        void* ptr,
+                                        std::size_t bytes,
+                                        std::size_t alignment) noexcept
+{
   // Before the pool gets the memory back: another thread may be handed the same address at once.
   if (!live_.erase(reinterpret_cast<std::uintptr_t>(ptr), bytes)) {
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
@@ -480,11 +564,7 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
                     stream.get());
   }
   residency_->on_free({reinterpret_cast<std::uintptr_t>(ptr), bytes}, stream.get());
-  if (captures(stream)) {
-    freed_in_captures_.add(stream.get(), ptr, bytes, alignment);
-  } else {
-    upstream_.deallocate(stream, ptr, bytes, alignment);
-  }
+  upstream_.deallocate(stream, ptr, bytes, alignment);
   return true;
 }
 

@@ -48,8 +48,30 @@ std::optional<availability> planned_answers::refusal_met_by(std::string_view cal
 
 void planned_answers::set_capture_state(stream_handle stream, capture_state state)
 {
+  static std::atomic<std::uint64_t> last_number{0};
   std::lock_guard const lock{mutex_};
   capture_states_.insert_or_assign(stream, state);
+  graphs_.erase(stream);
+  if (state == capture_state::capturing) {
+    captured_.push_back(std::make_shared<captured_graph>(++last_number));
+    graphs_.emplace(stream, captured_.back());
+  }
+}
+
+std::shared_ptr<captured_graph const> planned_answers::graph_of(stream_handle stream) const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const found = graphs_.find(stream);
+  return found == graphs_.end() ? nullptr : found->second;
+}
+
+void planned_answers::end_graphs() noexcept
+{
+  std::lock_guard const lock{mutex_};
+  for (auto const& each : captured_) {
+    each->end();
+  }
+  captured_.clear();
 }
 
 capture_state planned_answers::capturing(stream_handle stream) const noexcept

@@ -158,6 +158,16 @@ status simulated_device::free_managed(std::uintptr_t address) noexcept
   return allocations_.free_managed(model, address);
 }
 
+status simulated_device::graph_of(stream_handle stream,
+                                  std::shared_ptr<captured_graph const>& graph) noexcept
+{
+  if (auto const failure = answers_.met_by("graph_of")) { return *failure; }
+  auto const found = answers_.graph_of(stream);
+  if (found == nullptr) { return {status_code::not_supported, 0, "graph_of"}; }
+  graph = found;
+  return {};
+}
+
 status simulated_device::synchronize(stream_handle stream) noexcept
 {
   auto const model = gpu_.enter();

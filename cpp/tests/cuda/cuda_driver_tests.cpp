@@ -259,5 +259,42 @@ TEST_F(CudaDriver, CaptureStatesAreToldApart)
   EXPECT_EQ(driver->capturing(nullptr), capture_state::unknown);
 }
 
+TEST_F(CudaDriver, GraphEndsWithTheObjectThatItKeeps)
+{
+  std::shared_ptr<captured_graph const> first;
+  EXPECT_EQ(driver->graph_of(user_stream, first).code, status_code::not_supported);
+  fake.capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  ASSERT_TRUE(driver->graph_of(user_stream, first).ok());
+  auto* const object = fake.graph_object;
+  std::shared_ptr<captured_graph const> again;
+  ASSERT_TRUE(driver->graph_of(user_stream, again).ok());
+  EXPECT_EQ(again, first);
+  EXPECT_EQ(fake.graph_object, object);  // one for each capture
+  auto const end      = fake.end_object;
+  fake.capture_number = 2;
+  ASSERT_TRUE(driver->graph_of(user_stream, again).ok());
+  EXPECT_NE(again, first);
+  auto const endings = captured_graph::endings();
+  end(object);
+  EXPECT_TRUE(first->ended());
+  EXPECT_FALSE(again->ended());
+  EXPECT_EQ(captured_graph::endings(), endings + 1);
+  fake.end_object(fake.graph_object);
+}
+
+TEST_F(CudaDriver, GraphThatKeepsNoObjectIsNotTold)
+{
+  fake.capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  for (auto const* const call :
+       {"cuStreamGetCaptureInfo", "cuUserObjectCreate", "cuGraphRetainUserObject"}) {
+    fake.answers = {{call, CUDA_ERROR_UNKNOWN}};
+    std::shared_ptr<captured_graph const> graph;
+    auto const result = driver->graph_of(user_stream, graph);
+    EXPECT_EQ(result.code, status_code::driver_error);
+    EXPECT_STREQ(result.call, call);
+    EXPECT_EQ(graph, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace rmm_uvm::cuda

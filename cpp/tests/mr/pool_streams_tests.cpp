@@ -534,43 +534,173 @@ TEST(PoolInAForkedChild, NothingIsMadeNorWaitedForPastTheMaximum)
   pool.free(stream, kept);
 }
 
-class CapturingPool : public testing::TestWithParam<capture_state> {};
-
-TEST_P(CapturingPool, NothingIsHandedOutAndTheErrorSaysWhatToDo)
-{
-  auto const driver = std::make_shared<tests::recording_driver>();
-  full_pool pool{driver};
-  auto const stream = stream_number(1);
-  pool.free(stream, pool.take(stream, blocks(2)));
-  driver->capture = GetParam();
-  static_cast<void>(driver->take_calls());
-  try {
-    static_cast<void>(pool.take(stream, blocks(2)));  // one that is free in the stream itself
-    FAIL() << "a graph would use it after the pool handed it to others";
-  } catch (std::runtime_error const& error) {
-    EXPECT_TRUE(std::string_view{error.what()}.starts_with(
-      "4.0 MiB asked in a stream that captures a CUDA graph: "))
-      << error.what();
+/** @brief A pool, and a graph that stream 1 captures. */
+class GraphMemory : public testing::Test {
+ protected:
+  void begin()
+  {
+    driver->graph   = std::make_shared<captured_graph>(++last_number_);
+    driver->capture = capture_state::capturing;
   }
-  EXPECT_EQ(driver->take_calls("capturing").size(), 1U);
-  EXPECT_EQ(pool.adaptor.allocated_bytes(), 0U);
+  void end() { driver->capture = capture_state::none; }
+
+  [[nodiscard]] std::size_t live_bytes() const { return pool.adaptor.allocated_bytes(); }
+
+  std::shared_ptr<tests::recording_driver> driver = std::make_shared<tests::recording_driver>();
+  full_pool pool{driver};
+  cuda::stream_ref captured = stream_number(1);
+  cuda::stream_ref other    = stream_number(2);
+
+ private:
+  std::uint64_t last_number_{0};
+};
+
+TEST_F(GraphMemory, IsIdleAndThereWhenItIsHandedOut)
+{
+  stream_handle own{};
+  ASSERT_TRUE(driver->own_stream(own_stream_use::frees, own).ok());
+  begin();
+  static_cast<void>(driver->take_calls());
+  auto const memory = pool.take(captured, blocks(2));
+  auto const calls  = driver->take_calls();
+  ASSERT_FALSE(calls.empty());
+  EXPECT_EQ(calls.back().name, "synchronize");
+  for (auto const& call : calls) {
+    EXPECT_TRUE(call.name == "capturing" || call.name == "graph_of" || call.stream == own ||
+                call.stream == nullptr)
+      << call;
+  }
+  end();
+  pool.free(other, memory);
 }
 
-TEST_P(CapturingPool, WhatIsFreedIsFreeWhenThatStreamAsksAgainAfterwards)
+TEST_F(GraphMemory, StaysInUseUntilItsGraphEndsWhoeverFreesIt)
+{
+  begin();
+  auto const inside  = pool.take(captured, blocks(1));
+  auto const outside = pool.take(captured, blocks(1));
+  pool.free(captured, inside);
+  end();
+  pool.free(other, outside);
+  stream_handle own{};
+  ASSERT_TRUE(driver->own_stream(own_stream_use::frees, own).ok());
+  ASSERT_FALSE(driver->orders.empty());  // what is freed is not waited for by that stream
+  EXPECT_EQ(driver->orders.back(), std::pair(own, stream_handle{other.get()}));
+  EXPECT_EQ(live_bytes(), blocks(2));
+  auto const next = pool.take(captured, blocks(1));
+  EXPECT_NE(next.address, inside.address);
+  EXPECT_NE(next.address, outside.address);
+  driver->graph->end();
+  EXPECT_EQ(live_bytes(), blocks(3));
+  pool.free(captured, next);
+  EXPECT_EQ(live_bytes(), 0U);
+}
+
+TEST_F(GraphMemory, IsHandedOutAgainInItsCaptureAndStreamAlone)
+{
+  begin();
+  auto const memory = pool.take(captured, blocks(1));
+  pool.free(captured, memory);
+  auto const beside = pool.take(other, blocks(1));  // which takes part in the capture
+  EXPECT_NE(beside.address, memory.address);
+  EXPECT_NE(pool.take(captured, 2 * blocks(1)).address, memory.address);
+  EXPECT_EQ(pool.take(captured, blocks(1)).address, memory.address);
+  pool.free(captured, memory);
+  begin();
+  EXPECT_NE(pool.take(captured, blocks(1)).address, memory.address);
+}
+
+TEST_F(GraphMemory, FromBeforeWaitsForTheGraphAndForItsStream)
+{
+  auto const memory = pool.take(captured, blocks(2));
+  begin();
+  pool.free(captured, memory);
+  end();
+  pool.free(captured, pool.take(captured, blocks(1)));
+  EXPECT_EQ(live_bytes(), blocks(2));  // the graph may read it
+  driver->graph->end();
+  auto const others = pool.take(other, blocks(2));
+  EXPECT_NE(others.address, memory.address);  // work before the capture may write it
+  EXPECT_EQ(pool.take(captured, blocks(2)).address, memory.address);
+  pool.free(captured, memory);
+  pool.free(other, others);
+  EXPECT_EQ(live_bytes(), 0U);
+}
+
+TEST_F(GraphMemory, WhoseGraphHasEndedIsFreedAsAnyOther)
+{
+  begin();
+  auto const memory = pool.take(captured, blocks(1));
+  end();
+  driver->graph->end();
+  pool.free(other, memory);
+  EXPECT_EQ(live_bytes(), 0U);
+}
+
+TEST_F(GraphMemory, ThatTwoGraphsUseWaitsForBoth)
+{
+  begin();
+  auto const memory = pool.take(captured, blocks(1));
+  auto const first  = driver->graph;
+  begin();
+  pool.free(captured, memory);
+  end();
+  first->end();
+  pool.free(captured, pool.take(captured, blocks(1)));
+  EXPECT_EQ(live_bytes(), blocks(1));
+  driver->graph->end();
+  pool.free(captured, pool.take(captured, blocks(1)));
+  EXPECT_EQ(live_bytes(), 0U);
+}
+
+TEST_F(GraphMemory, IsRefusedASecondFree)
+{
+  begin();
+  auto const memory = pool.take(captured, blocks(1));
+  auto* const ptr   = reinterpret_cast<void*>(memory.address);
+  EXPECT_FALSE(pool.adaptor.try_deallocate(captured, ptr, blocks(2), 256));
+  EXPECT_TRUE(pool.adaptor.try_deallocate(captured, ptr, blocks(1), 256));
+  EXPECT_FALSE(pool.adaptor.try_deallocate(captured, ptr, blocks(1), 256));
+  end();
+  EXPECT_FALSE(pool.adaptor.try_deallocate(other, ptr, blocks(1), 256));
+  EXPECT_EQ(pool.adaptor.refused_frees(), 3U);
+}
+
+TEST_F(GraphMemory, ThatCannotBeWaitedForIsNotHandedOutAndNothingIsLost)
+{
+  begin();
+  driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
+  EXPECT_THROW(static_cast<void>(pool.take(captured, blocks(1))), std::runtime_error);
+  EXPECT_EQ(live_bytes(), 0U);
+}
+
+class CapturingPool : public testing::TestWithParam<capture_state> {};
+
+/** @brief The default stream beside a capture that it waits for, and a capture that has failed. */
+TEST_P(CapturingPool, HandsOutNothingThatAnUnknownGraphWouldUse)
 {
   auto const driver = std::make_shared<tests::recording_driver>();
   full_pool pool{driver};
   auto const stream = stream_number(1);
   auto const freed  = pool.take(stream, blocks(2));
   driver->capture   = GetParam();
+  static_cast<void>(driver->take_calls());
+  try {
+    static_cast<void>(pool.take(stream, blocks(2)));
+    FAIL() << "a graph would use it after the pool handed it to others";
+  } catch (std::runtime_error const& error) {
+    EXPECT_TRUE(std::string_view{error.what()}.starts_with(
+      "4.0 MiB asked during the capture of a CUDA graph, "))
+      << error.what();
+  }
   pool.free(stream, freed);
-  EXPECT_EQ(pool.adaptor.allocated_bytes(), 0U);
+  for (auto const& call : driver->take_calls()) {
+    EXPECT_TRUE(call.name == "capturing" || call.name == "graph_of") << call;
+  }
   driver->capture   = capture_state::none;
   auto const others = pool.take(stream_number(2), blocks(2));
   EXPECT_NE(others.address, freed.address);  // that stream has not passed yet
   EXPECT_EQ(pool.take(stream, blocks(2)).address, freed.address);
-  pool.free(stream, freed);
-  pool.free(stream_number(2), others);
 }
 
 TEST_P(CapturingPool, NothingIsGivenBackNorDiscarded)

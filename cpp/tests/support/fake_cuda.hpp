@@ -103,6 +103,9 @@ class fake_cuda {
   std::uintptr_t events{0};            ///< made so far
   std::vector<unsigned> event_flags;   ///< that they were made with
   std::map<CUpointer_attribute, std::uint64_t> memory;  ///< what every address is; none: unknown
+  cuuint64_t capture_number{1};                         ///< of the capture that is under way
+  void* graph_object{nullptr};                          ///< that the graph keeps
+  CUhostFn end_object{nullptr};                         ///< what ends it
   unsigned open_flags{0};                               ///< IPC memory was last opened with
 
   static inline fake_cuda* active = nullptr;  ///< the one that the table's functions use
@@ -211,6 +214,31 @@ inline cuda::cuda_api fake_cuda::api()
   api.stream_is_capturing = [](CUstream stream, CUstreamCaptureStatus* state) {
     *state = active->capture;
     return active->answer_in_context("cuStreamIsCapturing", name_of(stream));
+  };
+  api.stream_get_capture_info = [](CUstream stream,
+                                   CUstreamCaptureStatus* state,
+                                   cuuint64_t* number,
+                                   CUgraph*,
+                                   CUgraphNode const**,
+                                   std::size_t*) {
+    *state  = active->capture;
+    *number = active->capture_number;
+    return active->answer_in_context("cuStreamGetCaptureInfo", name_of(stream));
+  };
+  api.user_object_create = [](CUuserObject*, void* object, CUhostFn end, unsigned, unsigned) {
+    auto const result = active->answer_in_context("cuUserObjectCreate");
+    if (result == CUDA_SUCCESS) {
+      active->graph_object = object;
+      active->end_object   = end;
+    }
+    return result;
+  };
+  api.user_object_release = [](CUuserObject, unsigned) {
+    active->end_object(active->graph_object);
+    return active->answer_in_context("cuUserObjectRelease");
+  };
+  api.graph_retain_user_object = [](CUgraph, CUuserObject, unsigned, unsigned) {
+    return active->answer_in_context("cuGraphRetainUserObject");
   };
   api.stream_create = [](CUstream* stream, unsigned flags) {
     auto const result = active->answer_in_context("cuStreamCreate");

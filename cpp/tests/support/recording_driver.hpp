@@ -78,6 +78,7 @@ class recording_driver final : public uvm_driver {
   device_memory neighbor_level{};              ///< what `neighbor_memory` answers
   std::map<int, neighbor_load> loads{};        ///< what `read_neighbor_load` answers; none: nothing
   capture_state capture{capture_state::none};  ///< what `capturing` answers
+  std::shared_ptr<captured_graph> graph;       ///< what `graph_of` tells; null: it cannot be told
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool direct_neighbors{false};                ///< whether `migrate` goes to neighbours
   std::optional<int> fails_to{};               ///< `migrate` to that device fails
@@ -209,6 +210,15 @@ class recording_driver final : public uvm_driver {
   {
     static_cast<void>(record({"capturing", {}, stream}));
     return capture;
+  }
+  status graph_of(stream_handle stream,
+                  std::shared_ptr<captured_graph const>& told) noexcept override
+  {
+    auto const answer = record({"graph_of", {}, stream});
+    if (!answer.ok()) { return answer; }
+    if (graph == nullptr) { return {status_code::not_supported, 0, "graph_of"}; }
+    told = graph;
+    return {};
   }
   [[nodiscard]] bool idle(stream_handle) noexcept override { return streams_idle; }
   status synchronize(stream_handle stream) noexcept override

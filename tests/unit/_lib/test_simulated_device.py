@@ -245,17 +245,33 @@ def test_stream_that_may_capture_gets_no_driver_call() -> None:
     del buffer
 
 
-@pytest.mark.parametrize("state", ["capturing", "implied"])
-def test_capturing_stream_is_told_to_allocate_before(state: str) -> None:
+def test_memory_of_a_capture_stays_in_use_until_its_graph_ends() -> None:
     device = rmm_uvm.simulated_device("16MiB")
     mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")
     before = rmm.DeviceBuffer(size=MIB, mr=mr)
-    calls = mr.statistics()["prefetch_calls"]
-    capture(device, state)
-    with pytest.raises(RuntimeError, match=r"captures a CUDA graph.* Allocate before"):
-        rmm.DeviceBuffer(size=MIB, mr=mr)
-    del before  # is freed once the stream captures no more
-    assert mr.statistics()["prefetch_calls"] == calls
+    capture(device, "capturing")
+    inside = rmm.DeviceBuffer(size=MIB, mr=mr)
+    assert mr.statistics()["prefetch_calls"] == 2  # it is there when it is handed out
+    del inside, before
+    again = rmm.DeviceBuffer(size=MIB, mr=mr)  # what the capture itself freed
+    del again
+    assert mr.get_allocated_bytes() == 2 * MIB
+    capture(device, "none")
+    beside = rmm.DeviceBuffer(size=MIB, mr=mr)
+    assert mr.get_allocated_bytes() == 3 * MIB
+    device.end_graphs()
+    del beside  # what the stream does next frees what waited for it
     assert mr.get_allocated_bytes() == 0
+
+
+def test_default_stream_beside_a_capture_is_told_what_to_do() -> None:
+    device = rmm_uvm.simulated_device("16MiB")
+    mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")
+    before = rmm.DeviceBuffer(size=MIB, mr=mr)
+    capture(device, "implied")
+    with pytest.raises(RuntimeError, match="ask in the captured stream, or before"):
+        rmm.DeviceBuffer(size=MIB, mr=mr)
+    del before  # is freed once the stream can be used again
     capture(device, "none")
     assert rmm.DeviceBuffer(size=MIB, mr=mr).size == MIB
+    assert mr.get_allocated_bytes() == 0

@@ -765,7 +765,7 @@ def test_later_device_plans_with_the_host_memory_that_earlier_pools_leave(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host = HostMemory(total_bytes=1 << 30, available_bytes=1000 * MIB)
-    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda: host)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda **_: host)
     first = one(0, maximum_pool_size=None).devices[0].sizes
     assert first.maximum_bytes == 900 * MIB
     second = one(1, maximum_pool_size=None).devices[0].sizes

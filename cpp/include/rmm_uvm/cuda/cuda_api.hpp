@@ -39,6 +39,10 @@ struct cuda_api {
   PFN_cuMemPrefetchAsync_v12020 mem_prefetch_async{};
   PFN_cuMemAdvise_v12020 mem_advise{};
   PFN_cuStreamIsCapturing_v10000 stream_is_capturing{};
+  PFN_cuStreamGetCaptureInfo_v11030 stream_get_capture_info{};
+  PFN_cuUserObjectCreate_v11030 user_object_create{};
+  PFN_cuUserObjectRelease_v11030 user_object_release{};
+  PFN_cuGraphRetainUserObject_v11030 graph_retain_user_object{};
   PFN_cuStreamCreate_v2000 stream_create{};
   PFN_cuStreamDestroy_v4000 stream_destroy{};
   PFN_cuStreamQuery_v2000 stream_query{};

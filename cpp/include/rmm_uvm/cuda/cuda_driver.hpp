@@ -80,6 +80,8 @@ class cuda_driver final : public uvm_driver {
   status mark(std::size_t number, stream_handle stream) noexcept override;
   [[nodiscard]] bool passed(std::size_t number) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
+  status graph_of(stream_handle stream,
+                  std::shared_ptr<captured_graph const>& graph) noexcept override;
   [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
   status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept override;
@@ -131,6 +133,7 @@ class cuda_driver final : public uvm_driver {
   unmanaged_reader_maker make_unmanaged_reader_{nvml_unmanaged_readers()};  // none: asked already
   std::shared_ptr<unmanaged_reader const> unmanaged_;                       // null: none
   ranked_mutex<lock_rank::own_streams> own_mutex_;
+  std::shared_ptr<captured_graph> last_graph_;            // that `graph_of` told
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise
   CUevent between_{nullptr};                              // for `order`

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/availability.hpp>
+#include <rmm_uvm/driver/captured_graph.hpp>
 #include <rmm_uvm/driver/command_totals.hpp>
 #include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/driver/memory.hpp>
@@ -15,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -235,6 +237,18 @@ class uvm_driver {
 
   /** @brief Whether `stream` is being captured; `unknown` when the driver cannot say. */
   [[nodiscard]] virtual capture_state capturing(stream_handle stream) noexcept = 0;
+
+  /**
+   * @brief What tells the graph that a stream captures, and when that and its instances are gone.
+   * @param[out] graph set on success; the same one for all calls about one capture, as a rule
+   */
+  virtual status graph_of(stream_handle stream,
+                          std::shared_ptr<captured_graph const>& graph) noexcept
+  {
+    static_cast<void>(stream);
+    static_cast<void>(graph);
+    return {status_code::not_supported, 0, "graph_of"};
+  }
 
   /**
    * @brief Whether all work in `stream` is done; never blocks. False where it cannot be told.

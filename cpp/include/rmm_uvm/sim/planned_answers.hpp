@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/availability.hpp>
+#include <rmm_uvm/driver/captured_graph.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
 #include <rmm_uvm/process/locks.hpp>
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,8 +47,15 @@ class planned_answers {
   /** @brief The same for a call that returns an `availability`. @throws std::bad_alloc */
   [[nodiscard]] std::optional<availability> refusal_met_by(std::string_view call);
 
-  /** @brief From now on `capturing` returns this state for a stream. @throws std::bad_alloc */
+  /**
+   * @brief From now on `capturing` returns this state for a stream, and a graph of its own is
+   * captured if it is `capturing`. @throws std::bad_alloc
+   */
   void set_capture_state(stream_handle stream, capture_state state);
+  /** @brief The graph that a stream captures; null if it captures none. */
+  [[nodiscard]] std::shared_ptr<captured_graph const> graph_of(stream_handle stream) const noexcept;
+  /** @brief Ends all graphs that were captured so far. */
+  void end_graphs() noexcept;
   /** @brief The state that was set for a stream, or `none`. */
   [[nodiscard]] capture_state capturing(stream_handle stream) const noexcept;
 
@@ -63,6 +72,8 @@ class planned_answers {
   std::vector<planned> planned_;
   std::atomic<std::size_t> unmet_{0};
   std::map<stream_handle, capture_state> capture_states_;
+  std::map<stream_handle, std::shared_ptr<captured_graph>> graphs_;  // of streams that capture
+  std::vector<std::shared_ptr<captured_graph>> captured_;            // that have not ended
 };
 
 }  // namespace rmm_uvm::sim

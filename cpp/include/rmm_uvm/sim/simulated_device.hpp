@@ -131,6 +131,8 @@ class simulated_device final : public uvm_driver {
   {
     return answers_.capturing(stream);
   }
+  status graph_of(stream_handle stream,
+                  std::shared_ptr<captured_graph const>& graph) noexcept override;
   [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
   status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept override;

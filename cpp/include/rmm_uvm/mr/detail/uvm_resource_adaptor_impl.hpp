@@ -4,7 +4,7 @@
 
 #include <rmm_uvm/driver/memory_observer.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
-#include <rmm_uvm/mr/detail/frees_in_captures.hpp>
+#include <rmm_uvm/mr/detail/graph_memory.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
@@ -128,7 +128,22 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] trim_outcome trim_in(stream_handle handle, std::size_t pool_maximum_bytes);
   [[gnu::cold]] void discard_dead() noexcept;
   [[nodiscard]] bool captures(cuda::stream_ref stream) noexcept;
-  [[gnu::cold]] void end_captured_frees(cuda::stream_ref stream) noexcept;
+  [[nodiscard, gnu::always_inline]] inline void* allocate_in(cuda::stream_ref stream,
+                                                             std::size_t bytes,
+                                                             std::size_t alignment);
+  [[nodiscard, gnu::always_inline]] inline bool free_in(cuda::stream_ref stream,
+                                                        void* ptr,
+                                                        std::size_t bytes,
+                                                        std::size_t alignment) noexcept;
+  [[gnu::cold, nodiscard]] void* allocate_captured(cuda::stream_ref stream,
+                                                   std::size_t bytes,
+                                                   std::size_t alignment);
+  [[gnu::cold, nodiscard]] std::optional<bool> keep_for_graph(cuda::stream_ref stream,
+                                                              void* ptr,
+                                                              std::size_t bytes,
+                                                              std::size_t alignment,
+                                                              bool captured) noexcept;
+  [[gnu::cold]] void free_after_graphs(cuda::stream_ref stream) noexcept;
 
   upstream_type upstream_;
 #ifdef RMM_UVM_POOL_FORGETS_WAITS
@@ -139,7 +154,7 @@ class uvm_resource_adaptor_impl {
   live_allocations live_;
   std::shared_ptr<resource_levels> levels_;  // outlives the adaptor where somebody watches
   observer_slot observer_;
-  frees_in_captures freed_in_captures_;
+  graph_memory graph_memory_;
   std::atomic<std::uint64_t> refused_frees_{0};
   std::size_t discards_past_bytes_{0};  // populated; with the lock of `pool_room`
   std::atomic<unsigned> trims_{0};      // ended ones twice; odd: one has free pieces, for now
