@@ -10,10 +10,27 @@ A test that replaces the pool is on its own from there on: the next one finds ou
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
 import rmm_uvm
+
+
+def pytest_configure() -> None:
+    """Have the workers of a `LocalCUDACluster` install our pool, too."""
+    try:
+        from dask_cuda import LocalCUDACluster
+    except ImportError:
+        return
+    make = LocalCUDACluster.__init__
+
+    def with_our_pool(self: Any, *args: Any, **kwargs: Any) -> None:
+        preload = kwargs.pop("preload", None) or []
+        words = [preload] if isinstance(preload, str) else list(preload)
+        make(self, *args, preload=["rmm_uvm.dask", *words], **kwargs)
+
+    LocalCUDACluster.__init__ = with_our_pool
 
 
 @pytest.hookimpl(tryfirst=True)

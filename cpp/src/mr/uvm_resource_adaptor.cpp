@@ -200,16 +200,16 @@ void* uvm_resource_adaptor_impl::serve(cuda::stream_ref stream,
 {
   // Nobody takes anything over before that. A callback for failures may allocate.
   std::lock_guard const lock{serving_};
-  // In a capture the event would be none that others may wait for.
-  bool const captures = residency_->driver().capturing(stream.get()) != capture_state::none;
-  void* ptr           = nullptr;
+  // In a forked child nothing is recorded.
+  bool const quiet = residency_->driver().capturing(stream.get()) != capture_state::none;
+  void* ptr        = nullptr;
   try {
     ptr = upstream_.allocate(stream, bytes, alignment);
   } catch (...) {
-    if (!captures) { record_again(stream, 0); }
+    if (!quiet) { record_again(stream, 0); }
     throw;
   }
-  if (ptr != nullptr && !captures) { record_again(stream, bytes); }
+  if (ptr != nullptr && !quiet) { record_again(stream, bytes); }
   return ptr;
 }
 
@@ -339,7 +339,7 @@ void* uvm_resource_adaptor_impl::allocate_asked(cuda::stream_ref stream,
  * @brief Allocates more than slabs may still grow by within the pool's maximum, if that much may be
  * live.
  *
- * In a capture and in a forked child no slab past the maximum is taken, and nothing is discarded.
+ * In a forked child no slab past the maximum is taken, and nothing is discarded.
  */
 void* uvm_resource_adaptor_impl::allocate_past_slabs(cuda::stream_ref stream,
                                                      std::size_t bytes,
@@ -514,9 +514,7 @@ trim_outcome uvm_resource_adaptor_impl::trim_in(stream_handle handle,
       dead.push_back(blocks);
     }
   }
-  if (driver.capturing(handle) != capture_state::none) {  // by memory that it freed
-    outcome.reason = "a stream captures that was created to run beside others";
-  } else if (auto const waited = driver.synchronize(handle); !waited.ok()) {
+  if (auto const waited = driver.synchronize(handle); !waited.ok()) {
     outcome.reason = std::string{waited.call} + " answered " + std::string{to_string(waited.code)};
   } else if (residency_->drop_dead(dead)) {
     if (room.spare_bytes() == 0) { room.empty(dead); }
