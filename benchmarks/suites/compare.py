@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,14 +72,15 @@ SUITES = {
 }
 
 
-def outcomes(document: Path) -> dict[str, str]:
-    """Return what became of each test, by its name, as JUnit's XML says it."""
+def outcomes(document: Path) -> dict[str, tuple[str, str]]:
+    """Return what became of each test and why, by its name, as JUnit's XML says it."""
     if not document.exists():
         return {}
     found = {}
     for case in ElementTree.parse(document).getroot().iter("testcase"):
-        told = {child.tag for child in case} & {"failure", "error", "skipped"}
-        found[f"{case.get('classname')}::{case.get('name')}"] = next(iter(sorted(told)), PASSED)
+        told = [each for each in case if each.tag in {"failure", "error", "skipped"}]
+        outcome = (told[0].tag, (told[0].get("message") or "")[:300]) if told else (PASSED, "")
+        found[f"{case.get('classname')}::{case.get('name')}"] = outcome
     return found
 
 
@@ -126,16 +127,21 @@ def run(
         }
 
 
+def count(outcomes: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Return how many tests had each outcome."""
+    return dict(collections.Counter(outcome for outcome, _ in outcomes))
+
+
 def compared(runs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the counts of both sides, and the tests that only ours fails or did not run."""
     stock, ours = (runs[side]["outcomes"] for side in SIDES)
     worse = {
-        name: ours.get(name, "not run")
-        for name, outcome in stock.items()
-        if outcome == PASSED and ours.get(name) != PASSED
+        name: ours.get(name, ("not run", ""))
+        for name, (outcome, _) in stock.items()
+        if outcome == PASSED and ours.get(name, ("", ""))[0] != PASSED
     }
     return {
-        **{side: dict(collections.Counter(runs[side]["outcomes"].values())) for side in SIDES},
+        **{side: count(runs[side]["outcomes"].values()) for side in SIDES},
         "seconds": {side: runs[side]["seconds"] for side in SIDES},
         "worse": dict(sorted(worse.items())),
         "last_lines": {side: runs[side]["last_lines"] for side in SIDES},

@@ -264,6 +264,20 @@ def test_memory_of_a_capture_stays_in_use_until_its_graph_ends() -> None:
     assert mr.get_allocated_bytes() == 0
 
 
+def test_memory_of_a_graph_that_has_ended_is_free_when_the_pool_is_asked() -> None:
+    device = rmm_uvm.simulated_device("16MiB")
+    mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device))
+    capture(device, "capturing")
+    inside = rmm.DeviceBuffer(size=MIB, mr=mr)
+    capture(device, "none")
+    del inside
+    rmm.DeviceBuffer(size=MIB, mr=mr)
+    assert mr.get_allocated_bytes() == MIB
+    device.end_graphs()
+    rmm.DeviceBuffer(size=MIB, mr=mr)
+    assert mr.get_allocated_bytes() == 0
+
+
 def test_default_stream_beside_a_capture_is_told_what_to_do() -> None:
     device = rmm_uvm.simulated_device("16MiB")
     mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")

@@ -20,21 +20,9 @@ class captured_graph {
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
   /** @brief Says so, on any thread. */
-  void end() noexcept
-  {
-    ended_.store(true, std::memory_order_release);
-    endings_.fetch_add(1, std::memory_order_release);
-  }
-
-  /** @brief How many have ended so far in the process. */
-  [[nodiscard]] static unsigned endings() noexcept
-  {
-    return endings_.load(std::memory_order_acquire);
-  }
+  void end() noexcept { ended_.store(true, std::memory_order_release); }
 
  private:
-  static inline std::atomic<unsigned> endings_{0};
-
   std::uint64_t number_;
   std::atomic<bool> ended_{false};
 };

@@ -62,6 +62,7 @@ class graph_memory {
   void hand_out(void* ptr, std::size_t bytes, std::size_t alignment, graph const& user)
   {
     std::lock_guard const lock{mutex_};
+    note(user);
     pieces_.insert_or_assign(ptr, piece{bytes, alignment, {user}});
     any_.store(true, std::memory_order_release);
   }
@@ -92,6 +93,7 @@ class graph_memory {
     void* ptr, std::size_t bytes, std::size_t alignment, stream_handle stream, graph const& user)
   {
     std::lock_guard const lock{mutex_};
+    if (user != nullptr) { note(user); }
     auto& of = pieces_.try_emplace(ptr, piece{bytes, alignment, {}}).first->second;
     any_.store(true, std::memory_order_release);
     if (of.free != freed::no) { return answer::refused; }
@@ -128,9 +130,11 @@ class graph_memory {
   }
 
   /** @brief Whether `take` may have something to do. */
-  [[nodiscard]] bool may_end() const noexcept
+  [[nodiscard]] bool may_end() noexcept
   {
-    return any() && (of_streams_.load() > 0 || captured_graph::endings() != seen_endings_.load());
+    if (!any()) { return false; }
+    std::lock_guard const lock{mutex_};
+    return of_streams_ > 0 || std::any_of(graphs_.begin(), graphs_.end(), has_ended);
   }
 
   /** @brief Forgets, and returns, what no graph uses any more. @throws std::bad_alloc */
@@ -138,7 +142,6 @@ class graph_memory {
   {
     std::vector<waiting_free> result;
     std::lock_guard const lock{mutex_};
-    auto const endings = captured_graph::endings();
     result.reserve(pieces_.size());
     for (auto each = pieces_.begin(); each != pieces_.end();) {
       auto const& [ptr, of] = *each;
@@ -152,7 +155,7 @@ class graph_memory {
         ++each;
       }
     }
-    seen_endings_.store(endings);
+    std::erase_if(graphs_, has_ended);
     return result;
   }
 
@@ -173,10 +176,18 @@ class graph_memory {
 
     [[nodiscard]] bool in_use() const noexcept
     {
-      return std::any_of(
-        users.begin(), users.end(), [](auto const& each) { return !each->ended(); });
+      return !std::all_of(users.begin(), users.end(), has_ended);
     }
   };
+  [[nodiscard]] static bool has_ended(graph const& which) noexcept { return which->ended(); }
+
+  void note(graph const& user)
+  {
+    if (std::find(graphs_.begin(), graphs_.end(), user) == graphs_.end()) {
+      graphs_.push_back(user);
+    }
+  }
+
   using place = std::map<void*, piece>::iterator;
 
   place forget(place which)
@@ -190,8 +201,8 @@ class graph_memory {
   std::mutex mutex_;
   std::map<void*, piece> pieces_;
   std::atomic<bool> any_{false};
-  std::atomic<std::size_t> of_streams_{0};  ///< pieces that are freed `before_its_stream`
-  std::atomic<unsigned> seen_endings_{0};
+  std::size_t of_streams_{0};  ///< pieces that are freed `before_its_stream`
+  std::vector<graph> graphs_;  ///< users of pieces that were not seen to have ended
 };
 
 }  // namespace rmm_uvm::mr::detail
