@@ -110,18 +110,10 @@ void uvm_resource_adaptor_impl::refuse(std::size_t bytes, std::string const& why
                            " in one piece: free some, or raise the limit named here (" + why + ")"};
 }
 
-/** @brief Whether a graph would record what a pool does in a stream; else frees what that ends. */
-bool uvm_resource_adaptor_impl::captures(cuda::stream_ref stream) noexcept
-{
-  auto const state = residency_->driver().capturing(stream.get());
-  if (state == capture_state::capturing || state == capture_state::implied) { return true; }
-  if (graph_memory_.may_end()) { free_after_graphs(stream); }
-  return false;
-}
-
 /** @brief Frees what waited for graphs that have ended, or for a stream that captures no more. */
 void uvm_resource_adaptor_impl::free_after_graphs(cuda::stream_ref stream) noexcept
 try {
+  if (!graph_memory_.may_end()) { return; }
   stream_handle own = nullptr;
   if (!residency_->driver().own_stream(own_stream_use::frees, own).ok()) { return; }
   for (auto const& each : graph_memory_.take(stream.get())) {
@@ -152,7 +144,7 @@ void* uvm_resource_adaptor_impl::allocate_captured(cuda::stream_ref stream,
     return again;
   }
   cuda::stream_ref const in{static_cast<cudaStream_t>(own)};
-  auto* const ptr = allocate_in(in, bytes, alignment);
+  auto* const ptr = allocate(in, bytes, alignment);
   if (ptr == nullptr) { return ptr; }
   try {
     if (!driver.synchronize(own).ok()) { refuse_captured(bytes); }
@@ -282,13 +274,6 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   check_alignment(alignment);
   fork_call const call;
   if (captures(stream) && bytes > 0) { return allocate_captured(stream, bytes, alignment); }
-  return allocate_in(stream, bytes, alignment);
-}
-
-void* uvm_resource_adaptor_impl::allocate_in(cuda::stream_ref stream,
-                                             std::size_t bytes,
-                                             std::size_t alignment)
-{
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.unasked_bytes()) {

@@ -51,6 +51,7 @@ void planned_answers::set_capture_state(stream_handle stream, capture_state stat
   static std::atomic<std::uint64_t> last_number{0};
   std::lock_guard const lock{mutex_};
   capture_states_.insert_or_assign(stream, state);
+  states_set_.store(true, std::memory_order_release);
   graphs_.erase(stream);
   if (state == capture_state::capturing) {
     captured_.push_back(std::make_shared<captured_graph>(++last_number));
@@ -74,7 +75,7 @@ void planned_answers::end_graphs() noexcept
   captured_.clear();
 }
 
-capture_state planned_answers::capturing(stream_handle stream) const noexcept
+capture_state planned_answers::state_of(stream_handle stream) const noexcept
 {
   std::lock_guard const lock{mutex_};
   auto const it = capture_states_.find(stream);

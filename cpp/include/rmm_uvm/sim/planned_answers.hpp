@@ -56,8 +56,11 @@ class planned_answers {
   [[nodiscard]] std::shared_ptr<captured_graph const> graph_of(stream_handle stream) const noexcept;
   /** @brief Ends all graphs that were captured so far. */
   void end_graphs() noexcept;
-  /** @brief The state that was set for a stream, or `none`. */
-  [[nodiscard]] capture_state capturing(stream_handle stream) const noexcept;
+  /** @brief The state that was set for a stream, or `none`: one load where none was. */
+  [[nodiscard]] capture_state capturing(stream_handle stream) const noexcept
+  {
+    return states_set_.load(std::memory_order_acquire) ? state_of(stream) : capture_state::none;
+  }
 
  private:
   struct planned {
@@ -67,10 +70,13 @@ class planned_answers {
   };
 
   [[nodiscard]] std::optional<status> take(std::string_view call) noexcept;
+  [[nodiscard]] capture_state state_of(stream_handle stream) const noexcept;
 
-  mutable ranked_mutex<lock_rank::answers> mutex_;  // of what follows; `unmet_` is read without
+  mutable ranked_mutex<lock_rank::answers>
+    mutex_;  // of what follows; the atomic ones are read without
   std::vector<planned> planned_;
   std::atomic<std::size_t> unmet_{0};
+  std::atomic<bool> states_set_{false};
   std::map<stream_handle, capture_state> capture_states_;
   std::map<stream_handle, std::shared_ptr<captured_graph>> graphs_;  // of streams that capture
   std::vector<std::shared_ptr<captured_graph>> captured_;            // that have not ended

@@ -132,7 +132,6 @@ class graph_memory {
   /** @brief Whether `take` may have something to do. */
   [[nodiscard]] bool may_end() noexcept
   {
-    if (!any()) { return false; }
     std::lock_guard const lock{mutex_};
     return of_streams_ > 0 || std::any_of(graphs_.begin(), graphs_.end(), has_ended);
   }

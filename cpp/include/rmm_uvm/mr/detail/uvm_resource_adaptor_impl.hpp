@@ -127,10 +127,14 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::vector<memory_range> free_pieces_largest_first() const;
   [[nodiscard]] trim_outcome trim_in(stream_handle handle, std::size_t pool_maximum_bytes);
   [[gnu::cold]] void discard_dead() noexcept;
-  [[nodiscard]] bool captures(cuda::stream_ref stream) noexcept;
-  [[nodiscard, gnu::always_inline]] inline void* allocate_in(cuda::stream_ref stream,
-                                                             std::size_t bytes,
-                                                             std::size_t alignment);
+  /** @brief Whether a graph would record what a pool does in a stream; else frees what may go. */
+  [[nodiscard]] bool captures(cuda::stream_ref stream) noexcept
+  {
+    auto const state = residency_->driver().capturing(stream.get());
+    if (state == capture_state::capturing || state == capture_state::implied) { return true; }
+    if (graph_memory_.any()) { free_after_graphs(stream); }
+    return false;
+  }
   [[nodiscard, gnu::always_inline]] inline bool free_in(cuda::stream_ref stream,
                                                         void* ptr,
                                                         std::size_t bytes,
