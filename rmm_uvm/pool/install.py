@@ -13,6 +13,7 @@ asked.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import logging as logs
@@ -21,7 +22,7 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -348,7 +349,7 @@ def reinitialize(
             watching,
             "" if watching else "as asked",
             undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
-            wire_again=functools.partial(_wire, libraries, cudf_prefetch),
+            wire_again=functools.partial(_wire, libraries, cudf_prefetch, again=True),
         )
         _installations = (*_installations, made)
         made.start_monitor()
@@ -516,14 +517,21 @@ def _retire(
 
 
 def _wire(
-    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, devices: Sequence[DeviceInstallation]
+    libraries: Iterable[str],
+    cudf_prefetch: CudfPrefetch,
+    devices: Sequence[DeviceInstallation],
+    *,
+    again: bool = False,
 ) -> None:
-    """Wire the libraries to some devices, to GPUs if any is one, in place of what is wired."""
+    """Wire the libraries to some devices, to GPUs if any is one, in place of what is wired.
+
+    When they are wired again, one that cannot be wired any more is left out, with the reason.
+    """
     global _wirings
     _unwire()
     devices = [each for each in devices if not each.info.simulated] or devices
     drivers = [each.managed_mr.driver for each in devices]
-    _wirings = tuple(_wire_all(libraries, cudf_prefetch, drivers, devices))
+    _wirings = tuple(_wire_all(libraries, cudf_prefetch, drivers, devices, again=again))
     for each in _installations:
         each.wirings = _wirings
 
@@ -531,12 +539,25 @@ def _wire(
 def _unwire() -> None:
     global _wirings
     undone, _wirings = _wirings, ()
-    for wiring in undone:
+    _undo(undone)
+
+
+def _undo(wirings: Sequence[Wiring]) -> None:
+    """Undo all of them. The log says which library refuses: it goes on with RMM's resource."""
+    with contextlib.ExitStack() as undoing:  # goes on after Ctrl-C, too
+        for wiring in reversed(wirings):
+            undoing.callback(_undo_one, wiring)
+
+
+def _undo_one(wiring: Wiring) -> None:
+    try:
         wiring.undo()
+    except Exception as error:
+        _logger.warning("%s cannot be put back: %s", wiring.library, error)
 
 
 def _wire_again() -> None:
-    """Wire as the last call asked that has devices, where that was undone."""
+    """Wire as the last call asked that has devices, where that was undone; no library fails it."""
     if _installations and not _wirings:
         _installations[-1].wire_again(installed_devices())
 
@@ -546,28 +567,39 @@ def _wire_all(
     cudf_prefetch: CudfPrefetch,
     drivers: Sequence[UvmDriver],
     installed: Sequence[DeviceInstallation],
+    *,
+    again: bool = False,
 ) -> list[Wiring]:
-    """Wire the libraries; torch last, since it cannot be undone. All or none."""
+    """Wire the libraries; torch last, since it cannot be undone. All or none, unless `again`."""
     names = [name for name in LIBRARIES if name in set(libraries)]
     if drivers[0].info.simulated:
         reason = "a simulated device runs no kernels"
         idle = [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
         current = wire_current_device(drivers[0].info.device_id)
         return [current, *idle] if current.active else idle
+    kept = [each.managed_mr.managed_mr.residency for each in installed if each.budget]
+    steps: dict[str, Callable[[], Wiring | Iterable[Wiring]]] = {
+        "cudf_prefetch": lambda: wire_prefetch(cudf_prefetch, drivers, budget=bool(kept))
+    }
+    if kept:
+        steps["libcudf_calls"] = lambda: wire_libcudf(kept)
+        steps["numba_launches"] = lambda: wire_numba_launches(kept)
+        steps["cupy_arrays"] = lambda: wire_cupy(kept)
+        steps["xgboost_data"] = lambda: wire_xgboost_data(kept)
+        steps["buffers"] = lambda: wire_buffers(kept)
+    steps.update((name, functools.partial(wire, name)) for name in names)
     done: list[Wiring] = []
     try:
-        kept = [each.managed_mr.managed_mr.residency for each in installed if each.budget]
-        done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
-        if kept:
-            done.append(wire_libcudf(kept))
-            done.append(wire_numba_launches(kept))
-            done += wire_cupy(kept)
-            done.append(wire_xgboost_data(kept))
-            done.append(wire_buffers(kept))
-        done += map(wire, names)
+        for name, step in steps.items():
+            try:
+                made = step()
+            except Exception as error:
+                if not again:
+                    raise
+                made = Wiring(name, active=False, reason=str(error))
+            done += [made] if isinstance(made, Wiring) else made
     except BaseException:
-        for wiring in done:
-            wiring.undo()
+        _undo(done)
         raise
     return done
 

@@ -472,7 +472,7 @@ def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_put_back(
     monkeypatch.setattr(
         rmm_uvm.pool.install,
         "_wire_all",
-        lambda _libraries, value, drivers, _installed: [cudf.wire_prefetch(value, drivers)],
+        lambda _libraries, value, drivers, _installed, **_: [cudf.wire_prefetch(value, drivers)],
     )
 
     with pytest.warns(ReplacedResourceWarning, match="replaces PrefetchResourceAdaptor"):

@@ -389,9 +389,8 @@ def test_current_device_that_cuda_has_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 def one(devices: Any, **arguments: Any) -> Any:
     arguments.setdefault("maximum_pool_size", "32MiB")
-    return rmm_uvm.reinitialize(
-        "8MiB", devices=devices, driver="simulated:64MiB", libraries=(), **arguments
-    )
+    arguments.setdefault("libraries", ())
+    return rmm_uvm.reinitialize("8MiB", devices=devices, driver="simulated:64MiB", **arguments)
 
 
 def now(*device_ids: int) -> list[Any]:
@@ -637,7 +636,7 @@ def fail_by(way: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type[BaseExcepti
         # Once: what was wired before is wired again.
         wire_all = rmm_uvm.pool.install._wire_all
 
-        def fail_once(*given: Any) -> Any:
+        def fail_once(*_: Any, **__: Any) -> Any:
             monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", wire_all)
             fail()
 
@@ -674,7 +673,7 @@ def test_torch_that_allocates_through_one_device_keeps_others_from_being_install
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wiring = Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
-    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_: [wiring])
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
     first = one(0)
     for refused in (lambda: one(1), lambda: first.__exit__(None, None, None)):
         with pytest.raises(AvailabilityError, match="is refused: torch allocates"):
@@ -690,7 +689,9 @@ def test_libraries_are_wired_to_all_devices_as_the_last_call_asked(
 ) -> None:
     wired: list[Any] = []
 
-    def wire_all(_: object, prefetch: object, drivers: Any, devices: Any) -> list[Wiring]:
+    def wire_all(
+        _: object, prefetch: object, drivers: Any, devices: Any, **__: object
+    ) -> list[Wiring]:
         made = (prefetch, [each.info.device_id for each in devices])
         assert made[1] == [each.info.device_id for each in drivers]
         wired.append(made)
@@ -727,7 +728,7 @@ def test_libraries_announce_to_the_pools_of_all_devices(monkeypatch: pytest.Monk
     monkeypatch.setattr(  # a simulated device runs no kernels, and nothing is told
         rmm_uvm.pool.install,
         "_wire_all",
-        lambda libraries, prefetch, _, devices: wire_all(libraries, prefetch, [on_a_gpu], devices),
+        lambda names, prefetch, _, devices, **__: wire_all(names, prefetch, [on_a_gpu], devices),
     )
     handles = [one(number, device_budget="8MiB") for number in (0, 1)]
     residencies = [each.managed_mr.managed_mr.residency for each in handles]
@@ -751,11 +752,64 @@ def test_libraries_are_wired_to_gpus_where_simulated_devices_are_installed_besid
     )
     wired: list[Any] = []
     monkeypatch.setattr(
-        rmm_uvm.pool.install, "_wire_all", lambda *given: wired.append(given[3]) or []
+        rmm_uvm.pool.install, "_wire_all", lambda *given, **_: wired.append(given[3]) or []
     )
     for devices in ([simulated, gpu], [simulated]):
         rmm_uvm.pool.install._wire((), False, devices)
     assert wired == [[gpu], [simulated]]
+
+
+@pytest.fixture
+def wires(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return how each library is wired, as on a GPU: how to undo it, or why it cannot be."""
+    how: dict[str, Any] = {}
+
+    def wire(name: str) -> Wiring:
+        if isinstance(how[name], str):
+            raise AvailabilityError(how[name])
+        return Wiring(name, active=True, reason="", undo=how[name])
+
+    monkeypatch.setattr(rmm_uvm.pool.install, "wire", wire)
+    wire_all = rmm_uvm.pool.install._wire_all
+    on_a_gpu = SimpleNamespace(info=SimpleNamespace(simulated=False), counters_available=bool)
+
+    def as_on_a_gpu(names: Any, prefetch: Any, _: object, *given: Any, **keywords: Any) -> Any:
+        return wire_all(names, prefetch, [on_a_gpu], *given, **keywords)
+
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", as_on_a_gpu)
+    return how
+
+
+def reasons(handle: Any) -> dict[str, Any]:
+    known = {each.library: each.reason or each.active for each in handle.wirings}
+    return {name: known[name] for name in ("cupy", "numba")}
+
+
+def test_library_that_cannot_be_wired_any_more_is_a_row_when_a_device_goes(wires: Any) -> None:
+    before = now()
+    wires.update(cupy=list, numba=list)
+    first = one(0, libraries=("cupy", "numba"))
+    second = one(1)
+    wires["numba"] = "numba has used a GPU already"
+    second.__exit__(None, None, None)
+    assert now() == [first.managed_mr, before[1]]
+    assert reasons(first) == {"cupy": True, "numba": "numba has used a GPU already"}
+    with pytest.raises(AvailabilityError, match="used a GPU"):  # a new call is told
+        one(1, libraries=("numba",))
+    assert reasons(first) == {"cupy": True, "numba": "numba has used a GPU already"}
+
+
+def test_library_that_cannot_be_wired_any_more_hides_no_error_of_a_call(
+    wires: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wires.update(cupy=list, numba=list)
+    first = one(0, libraries=("cupy", "numba"))
+    one(1)
+    wires["numba"] = "numba has used a GPU already"
+    error, arguments = fail_by("memory", monkeypatch)
+    with pytest.raises(error):
+        one(1, **arguments)
+    assert reasons(first) == {"cupy": True, "numba": "numba has used a GPU already"}
 
 
 # --- memory of the host ---------------------------------------------------------------------------

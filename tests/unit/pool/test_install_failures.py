@@ -194,7 +194,7 @@ def test_rmm_reinitialize_of_another_device_puts_back_what_was_there(
 def test_failed_call_leaves_no_pool_alive_in_its_traceback(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
         raise AvailabilityError("no")
 
     monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", refuse)
