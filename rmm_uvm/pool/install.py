@@ -22,7 +22,7 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -353,8 +353,7 @@ def reinitialize(
         )
         _installations = (*_installations, made)
         made.start_monitor()
-        rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
-        rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
+        _notice_while_installed()
         return made
 
 
@@ -437,34 +436,57 @@ def _take_down(device_ids: Collection[int] | None) -> Farewell:
     """Put back what was there on some devices, or on all; return what there is to say of it.
 
     Nothing is wired after it. The handles let go of these pools first: a callback of a monitor that
-    restores meanwhile finds the others alone. It may not install.
+    restores meanwhile finds the others alone. It may not install. All of it is done also where a
+    part fails, or Ctrl-C comes: what was raised last is raised at the end.
     """
-    global _installations, _going_in
-    losing = [each for each in _installations if each.has_one_of(device_ids)]
-    going = [device for each in losing for device in each.let_go(device_ids)]
-    _installations = tuple(each for each in _installations if each.devices)
-    farewell = Farewell.to(going)
+    global _installations
+    losing = [each for each in _installations if each.on(device_ids)]
+    going = [device for each in losing for device in each.on(device_ids)]
+    farewell = Farewell.to(going)  # an error before anything changes
+    with contextlib.ExitStack() as taking_down:  # the last that is added is done first
+        for each in reversed(losing):
+            taking_down.callback(each.release)
+        while going:
+            taking_down.callback(_put_back, going.pop(), farewell)
+        taking_down.callback(_unwire)
+        taking_down.enter_context(_refusing_new_pools())
+        for each in reversed(losing):  # before all else: its monitor sees the pools as they were
+            taking_down.callback(_stop_monitor, each, farewell)
+        for each in losing:
+            each.let_go(device_ids)
+        _installations = tuple(each for each in _installations if each.devices)
+        _notice_while_installed()
+    return farewell
+
+
+def _put_back(device: DeviceInstallation, farewell: Farewell) -> None:
+    with _noting():
+        _earlier.add(device.managed_mr.managed_mr.residency)
+    if device.current:
+        rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+    else:
+        farewell.replaced.append(device.info.device_id)
+
+
+def _stop_monitor(handle: Installation, farewell: Farewell) -> None:
+    farewell.refused = handle.stop_monitor() or farewell.refused
+
+
+@contextlib.contextmanager
+def _refusing_new_pools() -> Iterator[None]:
+    global _going_in
     before, _going_in = _going_in, os.getpid()
     try:
-        for each in losing:  # before all else: its monitor sees the pools as they were used
-            farewell.refused = each.stop_monitor() or farewell.refused
+        yield
     finally:
         _going_in = before
-        _unwire()
-        while going:
-            device = going.pop(0)
-            with _noting():
-                _earlier.add(device.managed_mr.managed_mr.residency)
-            if device.current:
-                rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
-            else:
-                farewell.replaced.append(device.info.device_id)
-            del device  # or it would keep the pool
-        for each in losing:
-            each.release()
-        if not _installations:
-            rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
-    return farewell
+
+
+def _notice_while_installed() -> None:
+    """Have RMM run our hook while a pool is installed, as the first of all: added last."""
+    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    if _installations:
+        rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
 
 
 def _refuse_if_permanent(what: str) -> None:

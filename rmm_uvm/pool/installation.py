@@ -8,6 +8,7 @@ see `rmm_uvm.pool.install`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
@@ -216,22 +217,25 @@ class Installation:
         """Call `call` when a pool is restored or replaced: for those who hold parts of them."""
         self._when_released.append(call)
 
-    def has_one_of(self, device_ids: Collection[int] | None) -> bool:
-        """Whether a pool of it is installed on one of some devices, or on any with None."""
-        return any(_is_on(each, device_ids) for each in self.devices)
+    def on(self, device_ids: Collection[int] | None) -> tuple[DeviceInstallation, ...]:
+        """Return what is installed on some devices, or on all with None."""
+        return tuple(each for each in self.devices if _is_on(each, device_ids))
 
-    def let_go(self, device_ids: Collection[int] | None) -> tuple[DeviceInstallation, ...]:
-        """Let go of the pools on some devices, or with None on all; return what was there."""
-        before = self.devices
-        self.devices = tuple(each for each in before if not _is_on(each, device_ids))
-        return tuple(each for each in before if _is_on(each, device_ids))
+    def let_go(self, device_ids: Collection[int] | None) -> None:
+        """Let go of the pools on some devices, or with None on all."""
+        self.devices = tuple(each for each in self.devices if not _is_on(each, device_ids))
 
     def release(self) -> None:
-        """Tell those who hold parts of pools that were let go of, and forget what goes with all."""
-        while self._when_released:
-            self._when_released.pop()()
+        """Tell those who hold parts of pools that were let go of, and forget what goes with all.
+
+        All are told; what one raises is raised when they were.
+        """
         if not self.devices:
             self.arguments, self.holders = {}, set()
+        with contextlib.ExitStack() as telling:
+            told, self._when_released = self._when_released, []
+            for call in told:
+                telling.callback(call)
 
     @property
     def permanent(self) -> tuple[str, ...]:

@@ -305,7 +305,7 @@ def _installed() -> Any:
     """Return the installation on the worker's device, which is the first that it sees, or None."""
     from rmm_uvm.pool.install import installations
 
-    return next((each for each in installations() if each.has_one_of((0,))), None)
+    return next((each for each in installations() if each.on((0,))), None)
 
 
 def _check_chunks(ipc_pool_bytes: int, settings: WorkerSettings) -> None:

@@ -812,6 +812,86 @@ def test_library_that_cannot_be_wired_any_more_hides_no_error_of_a_call(
     assert reasons(first) == {"cupy": True, "numba": "numba has used a GPU already"}
 
 
+# --- what fails while pools go --------------------------------------------------------------------
+
+
+def test_what_fails_before_pools_go_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = now()
+    handle = one([0, 1])
+
+    def fail(*_: object) -> None:
+        raise OSError("no leases")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rmm_uvm.pool.install.Farewell, "to", fail)
+        with pytest.raises(OSError, match="no leases"):
+            rmm_uvm.restore()
+    assert now() == [each.managed_mr for each in handle.devices]
+    assert handle.monitor.running
+    rmm_uvm.restore()
+    assert now() == before
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_library_that_refuses_to_be_put_back_stops_nothing_else(
+    kind: type[BaseException], wires: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = now()
+    undone: list[str] = []
+
+    def refuse() -> None:
+        raise kind("inside using_allocator")
+
+    wires.update(cupy=refuse, numba=lambda: undone.append("numba"))
+    one([0, 1], libraries=("cupy", "numba"))
+    if kind is ValueError:
+        rmm_uvm.restore()
+        assert "cupy cannot be put back: inside using_allocator" in caplog.text
+    else:
+        with pytest.raises(kind):
+            rmm_uvm.restore()
+    assert undone == ["numba"]
+    assert now() == before
+
+
+def test_interrupt_while_one_monitor_stops_stops_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = now()
+    first, second = one(0), one(1)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(first.monitor, "stop", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            rmm_uvm.restore()
+    assert running() == (first.monitor,)
+    first.monitor.stop()
+    assert not second.monitor.running
+    assert now() == before
+
+
+def test_callback_that_raises_when_pools_go_keeps_no_other_from_being_told() -> None:
+    before, hooks = now(), [*rmm.rmm._reinitialize_hooks]
+    told: list[int] = []
+
+    def fail() -> None:
+        raise RuntimeError("not mine any more")
+
+    handles = one(0), one(1)
+    for number, each in enumerate(handles):
+        each.when_released(lambda number=number: told.append(number))
+        each.when_released(fail)
+    with pytest.raises(RuntimeError, match="not mine any more"):
+        rmm_uvm.restore()
+    assert told == [0, 1]
+    assert [each.arguments for each in handles] == [{}, {}]
+    assert rmm.rmm._reinitialize_hooks == hooks
+    assert now() == before
+
+
 # --- memory of the host ---------------------------------------------------------------------------
 
 
