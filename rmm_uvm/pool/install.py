@@ -317,6 +317,8 @@ def reinitialize(
             if function is not _notice_rmm_reinitialize:
                 function(*args, **kwargs)
         done: list[DeviceInstallation] = []
+        made: Installation | None = None
+        previous: dict[int, rmm.mr.DeviceMemoryResource] = {}
         try:
             previous, kept = _retire(ids)
             for each, sizes, budget in zip(drivers, planned(), budgets, strict=True):
@@ -334,26 +336,31 @@ def reinitialize(
                     )
                 )
             _wire(libraries, cudf_prefetch, [*done, *installed_devices()])
+            made = Installation(
+                done,
+                _wirings,
+                watching,
+                "" if watching else "as asked",
+                undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
+                wire_again=functools.partial(_wire, libraries, cudf_prefetch, again=True),
+            )
+            _installations = (*_installations, made)
+            _notice_while_installed()
+            made.start_monitor()
         except BaseException as error:
-            while done:
-                undone = done.pop()
-                rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
-                del undone
+            if made is not None:
+                made.let_go(None)
+                made.stop_monitor()
+            _installations = tuple(each for each in _installations if each.devices)
+            _notice_while_installed()
+            _unwire()
+            for device_id, resource in previous.items():
+                rmm.mr.set_per_device_resource(device_id, resource)
+            done.clear()
             # Notebooks keep the last traceback, and its frames would keep the pools.
             traceback.clear_frames(error.__traceback__)
             _wire_again()
             raise
-        made = Installation(
-            done,
-            _wirings,
-            watching,
-            "" if watching else "as asked",
-            undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
-            wire_again=functools.partial(_wire, libraries, cudf_prefetch, again=True),
-        )
-        _installations = (*_installations, made)
-        made.start_monitor()
-        _notice_while_installed()
         return made
 
 

@@ -622,6 +622,8 @@ def fail_by(way: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type[BaseExcepti
     raised: dict[str, BaseException] = {
         "hook": RuntimeError("in use"),
         "interrupt": KeyboardInterrupt(),
+        "context": KeyboardInterrupt(),
+        "monitor": KeyboardInterrupt(),
         "wiring": AvailabilityError("no library"),
     }
 
@@ -632,6 +634,10 @@ def fail_by(way: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type[BaseExcepti
         rmm.register_reinitialize_hook(fail)
     if way == "interrupt":
         monkeypatch.setattr(rmm_uvm.pool.install, "install_one", fail)
+    if way == "context":  # RMM has the pool by then
+        monkeypatch.setattr("rmm_uvm.pool.device.ensure_context", fail)
+    if way == "monitor":
+        monkeypatch.setattr(rmm_uvm.pool.install.Installation, "start_monitor", fail)
     if way == "wiring":
         # Once: what was wired before is wired again.
         wire_all = rmm_uvm.pool.install._wire_all
@@ -645,7 +651,9 @@ def fail_by(way: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type[BaseExcepti
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-@pytest.mark.parametrize("way", ["size", "memory", "hook", "interrupt", "wiring"])
+@pytest.mark.parametrize(
+    "way", ["size", "memory", "hook", "interrupt", "context", "wiring", "monitor"]
+)
 def test_what_fails_for_a_second_device_leaves_the_first_as_it_was(
     way: str, is_replaced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
