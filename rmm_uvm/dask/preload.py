@@ -29,6 +29,7 @@ from typing import Any
 import click
 
 from rmm_uvm.dask.flags import FLAGS, SettingType, without_settings
+from rmm_uvm.dask.installed import workers_pool
 from rmm_uvm.errors import ConfigurationError
 
 __all__ = ["dask_setup", "dask_teardown"]
@@ -177,10 +178,8 @@ def _ask_for_no_context(worker: Any) -> None:
 
     It is on the right device, and dask-cuda would warn of it as of somebody's mistake.
     """
-    from rmm_uvm.pool.install import current_installation
-
-    installation = current_installation()
-    if installation is None or installation.devices[0].info.simulated:
+    found = workers_pool()
+    if found is None or found[1].info.simulated:
         return
     for preload in worker.preloads:
         if preload.name == "dask_cuda.initialize":

@@ -194,8 +194,12 @@ def test_dask_cuda_makes_no_context_where_the_pool_has_made_one(
 ) -> None:
     from rmm_uvm.dask import preload
 
-    device = SimpleNamespace(info=SimpleNamespace(simulated=simulated))
-    monkeypatch.setattr("rmm_uvm.pool.install._installations", (SimpleNamespace(devices=[device]),))
+    facts = [(0, simulated), (1, not simulated)]  # the worker's device is the first
+    handles = [
+        SimpleNamespace(devices=[SimpleNamespace(info=SimpleNamespace(device_id=n, simulated=is_))])
+        for n, is_ in facts
+    ]
+    monkeypatch.setattr("rmm_uvm.pool.install._installations", tuple(handles))
     dask_cudas = SimpleNamespace(name="dask_cuda.initialize", argv=["--create-cuda-context"])
     other = SimpleNamespace(name="other", argv=["--create-cuda-context"])
     preload._ask_for_no_context(SimpleNamespace(preloads=[dask_cudas, other]))

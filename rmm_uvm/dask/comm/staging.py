@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,10 +21,12 @@ from rmm_uvm.dask.comm.notices import NOTICES, Notices, Remarks
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
 from rmm_uvm.dask.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.dask.comm.statistics import CommTotals, totals
+from rmm_uvm.dask.installed import workers_pool
 from rmm_uvm.errors import AvailabilityError, UvmError
 
 if TYPE_CHECKING:
     from rmm_uvm._lib.driver import UvmDriver
+    from rmm_uvm.pool.device_installation import DeviceInstallation
     from rmm_uvm.pool.installation import Installation
 
 __all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
@@ -247,9 +248,9 @@ _made: tuple[Installation | None, Staging] | None = None
 def current_staging() -> Staging | None:
     """Return the staging of what is installed now; None if nothing is.
 
-    Of several installations it is that of the last with an IPC pool, else of the last. It is made
-    at the first call after `rmm_uvm.reinitialize`, and let go of with `rmm_uvm.restore`: chunks
-    that are in use then stay until they are not.
+    Of several devices it is that of the one which `workers_pool` returns. It is made at the first
+    call after `rmm_uvm.reinitialize`, and let go of with `rmm_uvm.restore`: chunks that are in use
+    then stay until they are not.
 
     Raises
     ------
@@ -257,16 +258,13 @@ def current_staging() -> Staging | None:
         If the configured chunks do not fit the IPC pool.
     """
     global _made
-    # Not imported here: where nobody did, nothing is installed, and RMM may be missing.
-    install = sys.modules.get("rmm_uvm.pool.install")
-    found = [] if install is None else [each for each in install.installations() if each.devices]
-    if not found:
+    found = workers_pool()
+    if found is None:
         return None
-    with_pool = [each for each in found if each.ipc_mr is not None]
-    installation = (with_pool or found)[-1]
+    installation, device = found
     with _lock:
         if _made is None or _made[0] is not installation:
-            _made = installation, _of_installation(installation)
+            _made = installation, _on_device(device)
             installation.when_released(_forget)
         return _made[1]
 
@@ -291,10 +289,9 @@ def staging_for_frames() -> Staging:
     return staging
 
 
-def _of_installation(installation: Installation) -> Staging:
+def _on_device(device: DeviceInstallation) -> Staging:
     import rmm
 
-    device = installation.devices[0]
     device_id = device.info.device_id
     pool: Any = device.ipc_mr
 

@@ -69,15 +69,16 @@ async def recorded() -> bytes:
 
 def _recorded() -> bytes:
     from rmm_uvm.dask.comm.statistics import totals
+    from rmm_uvm.dask.installed import workers_pool
     from rmm_uvm.dask.worker.telemetry import watching_monitor
-    from rmm_uvm.pool.install import current_installation
     from rmm_uvm.report.lighter import lighter
     from rmm_uvm.support.off_switch import OFF, is_off
 
-    installed = current_installation()
+    found = workers_pool()
+    installed = None if found is None else found[0]
     known: dict[str, Any] = {"comm": totals().to_dict()}
-    if installed is not None and installed.devices:
-        known["ipc_pool_bytes"] = installed.devices[0].sizes.ipc_bytes
+    if found is not None:
+        known["ipc_pool_bytes"] = found[1].sizes.ipc_bytes
     monitor = watching_monitor()
     if monitor is None and installed is not None:
         monitor = installed.monitor  # stopped; its recording stays

@@ -21,6 +21,7 @@ from typing import Any
 
 from rmm_uvm.dask import defaults
 from rmm_uvm.dask.comm.settings import share_pool
+from rmm_uvm.dask.installed import WORKERS_DEVICE, workers_pool
 from rmm_uvm.dask.settings import WorkerSettings, settings_of
 from rmm_uvm.dask.worker import findings, host_pause, logged_errors, telemetry
 from rmm_uvm.dask.worker.host_share import HostShare, workers_on_host
@@ -238,7 +239,7 @@ class WorkerPool:
         try:
             _check_chunks(made.devices[0].sizes.ipc_bytes, settings)
         except ConfigurationError:  # now, and not at the first result that is exchanged
-            restore_devices([0])
+            restore_devices([WORKERS_DEVICE])
             raise
         made.holders = holders
         self._attach()
@@ -302,10 +303,9 @@ class WorkerPool:
 
 
 def _installed() -> Any:
-    """Return the installation on the worker's device, which is the first that it sees, or None."""
-    from rmm_uvm.pool.install import installations
-
-    return next((each for each in installations() if each.on((0,))), None)
+    """Return the installation on the worker's device, or None."""
+    found = workers_pool()
+    return found[0] if found and found[1].info.device_id == WORKERS_DEVICE else None
 
 
 def _check_chunks(ipc_pool_bytes: int, settings: WorkerSettings) -> None:

@@ -21,9 +21,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.dask.installed import workers_pool
 from rmm_uvm.dask.worker.figures import NAME, WorkerFigures
 
 if TYPE_CHECKING:
+    from rmm_uvm.pool.device_installation import DeviceInstallation
     from rmm_uvm.pool.installation import Installation
     from rmm_uvm.watch.monitor import Monitor
     from rmm_uvm.watch.snapshot import Snapshot
@@ -163,15 +165,12 @@ class Telemetry:
 
     def figures(self) -> WorkerFigures:
         """Return what is known now."""
-        from rmm_uvm.pool.install import current_installation
-
-        installed = current_installation()
+        found = workers_pool()
         comm = totals().to_dict()
-        ipc_pool_bytes = _ipc_pool_bytes(installed)
         monitor = watching_monitor()
         if monitor is None:
-            return _unwatched(installed, ipc_pool_bytes, comm)
-        return self._watched(monitor, ipc_pool_bytes, comm)
+            return _unwatched(found, comm)
+        return self._watched(monitor, None if found is None else found[1].sizes.ipc_bytes, comm)
 
     def _watched(
         self, monitor: Monitor, ipc_pool_bytes: int | None, comm: dict[str, float]
@@ -228,32 +227,26 @@ def rate_between(before: Snapshot | None, now: Snapshot, name: str) -> float | N
 
 
 def watching_monitor() -> Monitor | None:
-    """Return the monitor of the installed pool, else the one that was started last, or None."""
-    from rmm_uvm.pool.install import current_installation
+    """Return the monitor of the worker's pool, else the one that was started last, or None."""
     from rmm_uvm.watch.monitor import running
 
-    installed = current_installation()
-    if installed is not None and installed.monitor is not None and installed.monitor.running:
-        return installed.monitor
+    found = workers_pool()
+    monitor = None if found is None else found[0].monitor
+    if monitor is not None and monitor.running:
+        return monitor
     monitors = running()
     return monitors[-1] if monitors else None
 
 
-def _ipc_pool_bytes(installed: Installation | None) -> int | None:
-    if installed is None or not installed.devices:
-        return None
-    return installed.devices[0].sizes.ipc_bytes
-
-
 def _unwatched(
-    installed: Installation | None, ipc_pool_bytes: int | None, comm: dict[str, float]
+    found: tuple[Installation, DeviceInstallation] | None, comm: dict[str, float]
 ) -> WorkerFigures:
     """Return the little that is known without a monitor, and why it is little."""
-    if installed is None or not installed.devices:
+    if found is None:
         return WorkerFigures(reason="no pool of rmm_uvm is installed, and none watches", comm=comm)
     from rmm_uvm.pool.install import installed_devices
 
-    device = installed.devices[0]
+    installed, device = found
     return WorkerFigures(
         reason=f"no monitor runs: {installed.monitor_reason or 'it was stopped'}",
         device_id=device.info.device_id,
@@ -261,6 +254,6 @@ def _unwatched(
         simulated=device.info.simulated,
         devices_total=len(installed_devices()),
         footprint_bytes=device.managed_mr.get_allocated_bytes(),
-        ipc_pool_bytes=ipc_pool_bytes,
+        ipc_pool_bytes=device.sizes.ipc_bytes,
         comm=comm,
     )

@@ -89,13 +89,14 @@ def test_staging_is_let_go_of_with_restore_and_its_pool_with_it() -> None:
     assert current_staging() is None
 
 
-def test_staging_stays_on_the_ipc_pool_when_another_device_gets_a_pool_without_one() -> None:
+def test_staging_stays_on_the_workers_device_when_another_gets_a_pool() -> None:
+    _install(device=2)
+    assert current_staging().device_id == 2  # nothing is installed on the worker's
     _install()
     staging = current_staging()
-    _install(None, device=1)
+    _install("32MiB", device=1)
     assert current_staging() is staging
-    _install("32MiB", device=2)
-    assert current_staging().pool_bytes == 32 * MIB
+    assert staging.device_id == 0
 
 
 def test_staging_lets_go_of_a_device_that_another_call_takes() -> None:
@@ -111,7 +112,7 @@ def test_staging_lets_go_of_a_device_that_another_call_takes() -> None:
     _install(None)
     gc.collect()
     assert staging() is None
-    assert current_staging().pool_bytes == 16 * MIB  # of the device that is left
+    assert current_staging().pool_bytes == 0  # of the call that has the worker's device
 
 
 def test_chunk_in_use_outlives_restore_and_goes_with_its_user() -> None:
