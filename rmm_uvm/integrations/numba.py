@@ -8,6 +8,8 @@ as long as the context lives. So ours has to be set before. Importing cuDF sets 
 
 from __future__ import annotations
 
+import importlib
+
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.integrations.wiring import Wiring
 
@@ -24,11 +26,13 @@ def wire() -> Wiring:
         If Numba has made a context with another memory manager.
     """
     try:
-        from numba import cuda
+        cuda = importlib.import_module("numba.cuda")
         from numba.cuda.cudadrv import driver
         from rmm.allocators.numba import RMMNumbaManager
-    except ImportError:
-        return Wiring("numba", active=False, reason="numba-cuda is not installed")
+    except ImportError as error:  # with NUMBA_ENABLE_CUDASIM=1 names are missing in what is there
+        missing = isinstance(error, ModuleNotFoundError) and error.name in ("numba", "numba.cuda")
+        problem = "is not installed" if missing else f"cannot be used: {error}"
+        return Wiring("numba", active=False, reason=f"numba-cuda {problem}")
     if not driver.driver.is_available:
         return Wiring("numba", active=False, reason="numba sees no GPU")
     contexts = [gpu.primary_context for gpu in cuda.gpus]

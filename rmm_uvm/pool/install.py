@@ -190,8 +190,9 @@ def reinitialize(
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     libraries : iterable of {"cupy", "numba", "torch"}
-        Libraries to let allocate through RMM, on all devices: the last call that has any decides.
-        torch cannot be undone in a process; numba must not have used a GPU before.
+        Libraries to let allocate through RMM, on all devices: the last call that still has a device
+        decides, also with ``()``. torch cannot be undone in a process; numba must not have used a
+        GPU before.
     cudf_prefetch : bool or "auto"
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the
         device, since it costs while data fit. The last call decides as for `libraries`.

@@ -211,6 +211,16 @@ def test_numba_without_gpu_is_a_value_with_a_reason(monkeypatch: pytest.MonkeyPa
     assert numba.driver._memory_manager is None
 
 
+def test_numba_that_simulates_cuda_is_not_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Numba(monkeypatch)
+    put_module(monkeypatch, "rmm.allocators.numba")  # as NUMBA_ENABLE_CUDASIM=1 leaves it
+    wiring = wire("numba")
+    assert not wiring.active
+    assert wiring.reason.startswith("numba-cuda cannot be used: cannot import name 'RMMNumbaMan")
+
+
 def test_numba_that_used_a_gpu_through_rmm_is_wired(monkeypatch: pytest.MonkeyPatch) -> None:
     numba = Numba(monkeypatch)
     numba.set_memory_manager(numba.rmm)  # as importing cuDF does
