@@ -244,8 +244,9 @@ def reinitialize(
     alive keeps its old resource alive, and is freed there.
 
     The devices of one call share host memory and the cap evenly. A later call for others plans with
-    the host memory that the maximum of each earlier pool leaves: it may be little, so give all
-    devices to one call, or each call a maximum. Of the cap it has what is not taken yet.
+    the host memory that the maximum of each earlier pool leaves, unless that pool can take none. It
+    may be little, so give all devices to one call, or each call a maximum. Of the cap it has what
+    is not taken yet.
 
     Each device is watched by the monitor of the call that installed it. If a call for several
     devices loses one, to a later call or to a context that is left, its monitor ends. Another with
@@ -300,6 +301,8 @@ def reinitialize(
                 each.sizes.maximum_bytes
                 for each in installed_devices()
                 if each.info.device_id not in ids
+                # Without it a pool keeps to its device, unless that has the host's memory.
+                and (each.info.concurrent_managed_access or each.info.integrated)
             )
             return [
                 plan_for(

@@ -920,3 +920,23 @@ def test_later_device_plans_with_the_host_memory_that_earlier_pools_leave(
         one(3, maximum_pool_size="300MiB")
     again = one([0, 1, 2], maximum_pool_size=None).devices
     assert [each.sizes.maximum_bytes for each in again] == [298 * MIB] * 3
+
+
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.CapacityWarning")
+@pytest.mark.parametrize(
+    ("facts", "first_mib", "second_mib"),
+    [
+        ({"concurrent_managed_access": False}, 64, 900),
+        ({"concurrent_managed_access": False, "integrated": True}, 56, 848),
+        ({"integrated": True}, 56, 848),
+        ({}, 900, 90),
+    ],
+)
+def test_pools_that_can_take_no_host_memory_leave_all_of_it(
+    facts: dict[str, bool], first_mib: int, second_mib: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HostMemory(total_bytes=1 << 30, available_bytes=1000 * MIB)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda **_: host)
+    first = install(rmm_uvm.simulated_device("64MiB", **facts)).devices[0].sizes
+    second = one(1, maximum_pool_size=None).devices[0].sizes
+    assert (first.maximum_bytes, second.maximum_bytes) == (first_mib * MIB, second_mib * MIB)
