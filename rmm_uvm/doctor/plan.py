@@ -52,8 +52,11 @@ def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
     # Needs the compiled part, without which the doctor must still be able to start.
     from rmm_uvm._lib.limits import managed_limit_bytes
 
-    # Unknown where NVML is missing; then the figures hold for a device that nobody else uses.
-    free_bytes = device.total_bytes if device.free_bytes is None else device.free_bytes
+    # Unknown where NVML is missing; then the figures hold for a device that nobody else uses. What
+    # is free of the host's memory the host tells.
+    free_bytes = device.free_bytes
+    if free_bytes is None or device.integrated:
+        free_bytes = device.total_bytes
     try:
         sizes = plan_sizes(
             _request(device),

@@ -7,6 +7,7 @@ Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`
 
 from __future__ import annotations
 
+import dataclasses
 from typing import cast
 
 import rmm
@@ -18,6 +19,7 @@ from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.ipc.pool import IpcPool, collect_dropped
+from rmm_uvm.machine.device_info import DeviceInfo
 from rmm_uvm.machine.host_memory import HostMemory, host_memory
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
@@ -66,12 +68,17 @@ def plan_for(
     """
     collect_dropped()  # their memory is free by now, unless others still hold it
     free_bytes, total_bytes = driver.memory()
+    host = _host_memory(request, driver.info)
+    if host is not None and driver.info.integrated:  # what returns to the device is the host's
+        most_bytes = min(host.total_bytes, host.limit_bytes or host.total_bytes)
+        left_bytes = min(host.available_bytes + returning_bytes, most_bytes)
+        host = dataclasses.replace(host, available_bytes=left_bytes)
     account = process_account()
     return plan_sizes(
         request,
         free_bytes=min(free_bytes + returning_bytes, total_bytes),
         total_bytes=total_bytes,
-        host=_host_memory(request, driver.info.numa_node),
+        host=host,
         oversubscribable=bool(driver.info.concurrent_managed_access),
         integrated=driver.info.integrated,
         discards=bool(driver.info.discard.available),
@@ -83,10 +90,11 @@ def plan_for(
     )
 
 
-def _host_memory(request: PoolRequest, numa_node: int | None) -> HostMemory | None:
+def _host_memory(request: PoolRequest, info: DeviceInfo) -> HostMemory | None:
     """Return the host memory; None where it cannot be told, if a maximum in bytes was asked for."""
+    node = None if info.simulated else info.numa_node  # a model's is no node of this machine
     try:
-        return host_memory(device_nodes=() if numa_node is None else (numa_node,))
+        return host_memory(device_nodes=() if node is None else (node,))
     except AvailabilityError as error:
         if request.maximum is None:
             raise AvailabilityError(f"{error}; give maximum_pool_size") from error

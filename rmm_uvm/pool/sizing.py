@@ -161,7 +161,8 @@ def plan_sizes(
     oversubscribable : bool
         The device has concurrent managed access.
     integrated : bool
-        Its memory is the host's: what the host has available is free there too, and nothing else.
+        Its memory is the host's: no more is free there than the host has available, and nothing is
+        beside it.
     discards : bool
         Its driver can discard.
     limit_bytes : int or None
@@ -190,8 +191,11 @@ def plan_sizes(
         left_bytes = max(host.available_bytes - promised_bytes, 0)
         host = dataclasses.replace(host, available_bytes=left_bytes)
     oversubscribable = oversubscribable and not integrated
-    if integrated and host is not None:
-        free_bytes = min(host.available_bytes, total_bytes)
+    one_memory = ""
+    if integrated:
+        one_memory = "device"
+        if host is not None and host.available_bytes <= free_bytes:
+            free_bytes, one_memory = host.available_bytes, "host"
     ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
     if request.ipc is not None and ipc_bytes > free_bytes - VA_BLOCK_BYTES:
         # Managed memory needs a block to work in.
@@ -222,7 +226,7 @@ def plan_sizes(
         room_bytes,
         oversubscribable,
         promised_bytes,
-        integrated,
+        one_memory,
         sharers,
         host_sharers,
     )
@@ -296,11 +300,14 @@ def _maximum(
     room_bytes: int | None,
     oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
     promised_bytes: int,
-    integrated: bool,  # noqa: FBT001 - likewise
+    one_memory: str,
     sharers: int,
     host_sharers: int,
 ) -> tuple[int, str, str]:
-    """Return maximum, reason and warning."""
+    """Return maximum, reason and warning.
+
+    Where device and host are `one_memory`, it says which of them has less free: "device" or "host".
+    """
     available_bytes = 0 if host is None else host.available_bytes // (sharers * host_sharers)
     host_bytes = _host_bytes(host, sharers, host_sharers)
     workers = f"{host_sharers} workers" if host_sharers > 1 else ""
@@ -324,10 +331,12 @@ def _maximum(
             safe_bytes = free_bytes = request.budget_bytes
             reason = f"the budget; {no_more}"
     holders, physical_bytes = "device and host together hold", capacity_bytes
-    if integrated:
+    if one_memory:
         free_bytes //= sharers * host_sharers
         safe_bytes = int(free_bytes * _HOST_FRACTION)
         reason = f"90 % of available host memory, which is the device's too{backing}"
+        if one_memory == "device":
+            reason = f"90 % of free device memory, which is the host's too{host_shared}"
         holders, physical_bytes = "device and host are one memory, with", free_bytes
     elif not oversubscribable:
         reason = "free device memory: no concurrent managed access"

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,6 +129,20 @@ def test_pool_of_an_integrated_device_is_a_share_of_the_host_and_prefetches_noth
     assert device.command_totals()["prefetched_to_device_bytes"] == 0
 
 
+@pytest.mark.parametrize(
+    ("limit_bytes", "maximum_bytes"), [(None, 270 * MIB), (250 * MIB, 224 * MIB)]
+)
+def test_plan_of_an_integrated_device_counts_host_memory_that_is_about_to_return(
+    limit_bytes: int | None, maximum_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HostMemory(300 * MIB, 10 * MIB, limit_bytes, "/sys/memory.max" if limit_bytes else "")
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda **_: host)
+    device = rmm_uvm.simulated_device("512MiB", integrated=True)
+    sizes = plan_for(device, PoolRequest(), returning_bytes=400 * MIB)
+    assert sizes.maximum_bytes == maximum_bytes
+    assert plan_for(device, PoolRequest()).maximum_bytes == 8 * MIB
+
+
 def test_sizes_leave_out_the_numa_node_that_cuda_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -147,8 +163,12 @@ def test_sizes_leave_out_the_numa_node_that_cuda_names(
         lambda device_nodes: host_memory(tmp_path, device_nodes=device_nodes),
     )
     request = PoolRequest()
-    usual = plan_for(rmm_uvm.simulated_device("64MiB"), request)
-    coherent = plan_for(rmm_uvm.simulated_device("64MiB", numa_node=1), request)
-    assert usual.maximum_bytes == 720 * MIB
+    simulated = rmm_uvm.simulated_device("64MiB", numa_node=1)
+    # The node of a model is none of the machine that it is simulated on.
+    assert plan_for(simulated, request).maximum_bytes == 720 * MIB
+    gpu: Any = SimpleNamespace(
+        memory=simulated.memory, info=dataclasses.replace(simulated.info, simulated=False)
+    )
+    coherent = plan_for(gpu, request)
     assert coherent.maximum_bytes == 450 * MIB
     assert coherent.maximum_reason == "90 % of available host memory, without that of GPUs"

@@ -55,8 +55,7 @@ def test_default_maximum_without_concurrent_managed_access_is_the_free_device_me
 
 
 def test_integrated_device_has_the_hosts_memory_once() -> None:
-    # 14 GiB are free to CUDA, which leaves out what the kernel would reclaim.
-    spark: dict[str, Any] = {"total_bytes": 64 * GIB, "integrated": True}
+    spark: dict[str, Any] = {"free_bytes": 40 * GIB, "total_bytes": 64 * GIB, "integrated": True}
     sizes = plan(**spark)
     assert (sizes.initial_bytes, sizes.maximum_bytes) == (20 * GIB, 36 * GIB)
     assert sizes.maximum_reason == "90 % of available host memory, which is the device's too"
@@ -68,7 +67,15 @@ def test_integrated_device_has_the_hosts_memory_once() -> None:
     two = plan(PoolRequest(ipc="4GiB", budget_bytes=50 * GIB), host_sharers=2, **spark)
     assert two.maximum_bytes == int(18 * GIB * 0.9) // (2 * MIB) * (2 * MIB)
     assert two.warning == ""
-    assert plan(host=None, **spark).maximum_bytes < 14 * GIB
+    unknown = plan(PoolRequest(maximum="36GiB"), **{**spark, "host": None})
+    assert unknown.warning == ""
+
+
+def test_integrated_device_with_less_free_than_the_host_keeps_to_that() -> None:
+    host = dataclasses.replace(HOST, limit_bytes=50 * GIB, limit_source="/sys/memory.max")
+    sizes = plan(free_bytes=10 * GIB, integrated=True, host=host)
+    assert (sizes.initial_bytes, sizes.maximum_bytes) == (5 * GIB, 9 * GIB)
+    assert sizes.maximum_reason == "90 % of free device memory, which is the host's too"
 
 
 def test_integrated_device_in_a_container_keeps_to_its_limit() -> None:
