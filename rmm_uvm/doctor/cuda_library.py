@@ -124,6 +124,13 @@ class _Library:
             key = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}")
             return int(self._call("cuDeviceGetAttribute", key, handle))
 
+        def younger_attribute(name: str, otherwise: int = 0) -> int:
+            try:
+                return attribute(name)
+            except _CallFailedError:  # the driver is older than the attribute
+                return otherwise
+
+        node = younger_attribute("NUMA_ID", otherwise=-1)
         uuid = str(UUID(bytes=bytes(self._call("cuDeviceGetUuid", handle).bytes)))
         return DeviceFacts(
             index=index,
@@ -140,9 +147,9 @@ class _Library:
             pageable_memory_access=bool(attribute("PAGEABLE_MEMORY_ACCESS")),
             host_page_tables=bool(attribute("PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES")),
             integrated=bool(attribute("INTEGRATED")),
-            numa_node=attribute("NUMA_ID") if attribute("NUMA_CONFIG") else None,
+            numa_node=node if younger_attribute("NUMA_CONFIG") and node >= 0 else None,
             # The documented test for legacy IPC: CUDA Driver API, cuIpcGetMemHandle.
-            legacy_ipc=bool(attribute("IPC_EVENT_SUPPORTED")),
+            legacy_ipc=bool(younger_attribute("IPC_EVENT_SUPPORTED")),
         )
 
     def _has_function(self, symbol: bytes) -> bool:

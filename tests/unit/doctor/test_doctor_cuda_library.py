@@ -162,6 +162,24 @@ def test_read_cuda_function_missing_from_an_old_library_is_named() -> None:
     assert found.cuda_version == (13, 2)
 
 
+@pytest.mark.parametrize(
+    "unknown", [("IPC_EVENT_SUPPORTED", "NUMA_CONFIG", "NUMA_ID"), ("NUMA_ID",)]
+)
+def test_read_cuda_attribute_that_an_old_driver_does_not_know_costs_no_device(
+    unknown: tuple[str, ...],
+) -> None:
+    class OldDriver(FakeDriver):
+        def cuDeviceGetAttribute(self, name: str, handle: int) -> tuple[Any, ...]:  # noqa: N802
+            if name in unknown:
+                return (SimpleNamespace(name="CUDA_ERROR_INVALID_VALUE"), 0)
+            return (0, 1)
+
+    found = read_cuda(OldDriver(), FakeNvml())
+    assert found.reason == ""
+    assert [device.numa_node for device in found.devices] == [None, None]
+    assert found.devices[0].integrated
+
+
 def test_read_cuda_device_that_is_no_numa_node_has_none() -> None:
     driver = FakeDriver(device_count=1)
     driver.attributes = {"NUMA_CONFIG": 0, "NUMA_ID": -1, "INTEGRATED": 0}
