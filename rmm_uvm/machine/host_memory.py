@@ -39,8 +39,8 @@ class HostMemory:
         What this process can still take: the machine's available memory, or the room left under
         `limit_bytes` if that is smaller. Never negative.
     limit_bytes : int or None
-        The memory limit with the least room left among this process' cgroups; None if no cgroup
-        limits memory to less than the machine has.
+        The memory limit with the least room left among this process' cgroups; None if each allows
+        what the machine has.
     limit_source : str
         The file that holds `limit_bytes`; empty if there is no limit.
     device_bytes : int
@@ -89,7 +89,7 @@ def host_memory(root: Path = Path("/"), *, device_nodes: Collection[int] = ()) -
     root : Path
         Directory that stands for ``/``; tests pass one with a ``proc`` and a ``sys`` of their own.
     device_nodes : collection of int
-        NUMA nodes that are known to be memory of GPUs (`DeviceInfo.numa_node`). They are found
+        NUMA nodes that CUDA names as memory of GPUs (`DeviceInfo.numa_node`). They are found
         without it too, wherever NVIDIA's driver shows its GPUs in ``/proc``.
 
     Returns
@@ -112,13 +112,21 @@ def host_memory(root: Path = Path("/"), *, device_nodes: Collection[int] = ()) -
     open kernel modules 595.45.04), also where ``CUDA_VISIBLE_DEVICES`` hides it. On such a machine
     every node that has memory and no CPU counts as a GPU's: there it may be one that a container
     does not show, or a part of MIG's. Elsewhere such a node is memory beyond CXL, and the host's.
+
+    In a container ``/proc/meminfo`` may show the container's memory (lxcfs), beside the nodes of
+    the whole machine. What is no more than the host's nodes have is taken to be theirs.
     """
-    total_bytes, available_bytes = _machine_memory(root / "proc/meminfo")
+    told_bytes, available_bytes = _machine_memory(root / "proc/meminfo")
+    host_bytes, device_available_bytes = _nodes_memory(root, device_nodes)
+    total_bytes = told_bytes if host_bytes is None else min(told_bytes, host_bytes)
+    if device_bytes := told_bytes - total_bytes:
+        available_bytes = max(available_bytes - device_available_bytes, 0)
     # The kernel's "no limit" in version 1 is a number near 2**63: more than any machine has.
-    limits = [limit for limit in _limits(root) if limit.limit_bytes < total_bytes]
-    device_bytes, device_available_bytes = _device_memory(root, device_nodes)
-    total_bytes = max(total_bytes - device_bytes, 0)
-    available_bytes = max(available_bytes - device_available_bytes, 0)
+    limits = [
+        limit
+        for limit in _limits(root)
+        if limit.limit_bytes < total_bytes or limit.room_bytes < available_bytes
+    ]
     if not limits:
         return HostMemory(total_bytes, available_bytes, device_bytes=device_bytes)
     tightest = min(limits, key=lambda limit: limit.room_bytes)
@@ -131,21 +139,29 @@ def host_memory(root: Path = Path("/"), *, device_nodes: Collection[int] = ()) -
     )
 
 
-def _device_memory(root: Path, device_nodes: Collection[int]) -> tuple[int, int]:
-    """Return total and available bytes of the NUMA nodes that are memory of GPUs."""
+def _nodes_memory(root: Path, device_nodes: Collection[int]) -> tuple[int | None, int]:
+    """Return the total of the NUMA nodes of the host, and what nodes of GPUs have available, bytes.
+
+    None for the total where no GPU is a node, or no node tells it.
+    """
+    nodes = root / "sys/devices/system/node"
+    without_cpus = {
+        node for node in _names(nodes) if _read_text(nodes / node / "cpulist").isspace()
+    }
     # The file is not read: for that the driver may have to wait for the GPU.
     gpus = root / "proc/driver/nvidia/gpus"
-    if not device_nodes and not any((gpus / gpu / "numa_status").exists() for gpu in _names(gpus)):
-        return 0, 0
-    named = {f"node{number}" for number in device_nodes}
-    nodes = root / "sys/devices/system/node"
-    total_bytes = available_bytes = 0
+    if without_cpus.isdisjoint(f"node{number}" for number in device_nodes) and not any(
+        (gpus / gpu / "numa_status").exists() for gpu in _names(gpus)
+    ):
+        return None, 0
+    host_bytes = available_bytes = 0
     for node in _names(nodes):
-        if node in named or _read_text(nodes / node / "cpulist").isspace():
-            for name, kib in _NODE_LINE.findall(_read_text(nodes / node / "meminfo")):
-                total_bytes += (name == "MemTotal") * int(kib) * 1024
-                available_bytes += (name in _AVAILABLE_PARTS) * int(kib) * 1024
-    return total_bytes, available_bytes
+        for name, kib in _NODE_LINE.findall(_read_text(nodes / node / "meminfo")):
+            if node not in without_cpus:
+                host_bytes += (name == "MemTotal") * int(kib) * 1024
+            elif name in _AVAILABLE_PARTS:
+                available_bytes += int(kib) * 1024
+    return host_bytes or None, available_bytes
 
 
 def _machine_memory(meminfo: Path) -> tuple[int, int]:

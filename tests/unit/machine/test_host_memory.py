@@ -230,9 +230,10 @@ def grace(machine: Machine, *, numa_status: bool = True) -> None:
     """Make it one whose node 1 is a GPU's memory, with 20 GiB of the machine's 64."""
     if numa_status:
         machine.write("/proc/driver/nvidia/gpus/0009:01:00.0/numa_status", "Node: 1\n")
-    figures = {"MemTotal": 20, "MemFree": 10, "Active(file)": 1, "Inactive(file)": 2}
-    for node, cpus in enumerate(("0-71", "", "")):
-        lines = [f"Node {node} {name}:  {gib * GIB // 1024} kB" for name, gib in figures.items()]
+    figures = {"MemFree": 10, "Active(file)": 1, "Inactive(file)": 2}
+    for node, (cpus, total_gib) in enumerate((("0-71", 44), ("", 20), ("", 0))):
+        told = {"MemTotal": total_gib, **figures}
+        lines = [f"Node {node} {name}:  {gib * GIB // 1024} kB" for name, gib in told.items()]
         lines += ["", f"Node {node} HugePages_Total:  0", f"Node {node} SReclaimable:  many kB"]
         machine.write(f"/sys/devices/system/node/node{node}/cpulist", f"{cpus}\n")
         machine.write(
@@ -274,7 +275,25 @@ def test_limit_of_a_cgroup_holds_as_it_is_beside_nodes_of_gpus(machine: Machine)
     assert (found.available_bytes, found.limit_bytes) == (5 * GIB, 50 * GIB)
 
 
-def test_nodes_that_tell_more_than_the_machine_leave_nothing(machine: Machine) -> None:
+def test_limit_of_more_than_the_host_has_without_its_gpus_is_none(machine: Machine) -> None:
     grace(machine)
-    machine.write("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 8 kB\n")
-    assert machine.read() == HostMemory(0, 0, device_bytes=20 * GIB)
+    machine.join("0::/pod", V2_MOUNT)
+    machine.v2("pod", limit=50 * GIB, used=GIB)
+    assert machine.read() == HostMemory(44 * GIB, AVAILABLE_BYTES - 13 * GIB, device_bytes=20 * GIB)
+
+
+def test_memory_that_a_container_shows_never_had_a_gpus_node(machine: Machine) -> None:
+    grace(machine)
+    machine.write("/proc/meminfo", f"MemTotal: {16 * 2**20} kB\nMemAvailable: {12 * 2**20} kB\n")
+    assert machine.read() == HostMemory(16 * GIB, 12 * GIB)
+
+
+def test_memory_stays_as_it_is_told_where_no_node_tells_its_own(machine: Machine) -> None:
+    machine.write("/proc/driver/nvidia/gpus/0009:01:00.0/numa_status", "Node: 1\n")
+    assert machine.read() == HostMemory(TOTAL_BYTES, AVAILABLE_BYTES)
+
+
+def test_node_with_processors_is_the_hosts_also_where_cuda_names_it(machine: Machine) -> None:
+    grace(machine, numa_status=False)
+    found = host_memory(machine.root, device_nodes=(0,))
+    assert found == HostMemory(TOTAL_BYTES, AVAILABLE_BYTES)
