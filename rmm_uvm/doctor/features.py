@@ -148,16 +148,16 @@ def _managed_pool(facts: Facts) -> Capability:
 
 
 def _concurrent_access(facts: Facts) -> Capability:
+    if shared := [device for device in facts.cuda.devices if device.integrated]:
+        return Capability.no(
+            f"{_listed(shared)} has the host's memory, which counts once: nothing can leave it, so "
+            "there is no budget and no prefetch; capacity is what the host has available",
+        )
     if lacking := [d for d in facts.cuda.devices if not d.concurrent_managed_access]:
         where = "WSL2" if facts.kernel_driver.is_wsl else _listed(lacking)
         return Capability.no(
             f"{where} has no page migration: capacity is what the card has; "
             "beyond it an allocation fails, as it does without rmm-uvm",
-        )
-    if shared := [device for device in facts.cuda.devices if device.integrated]:
-        return Capability.no(
-            f"{_listed(shared)} has the host's memory, which counts once: nothing can leave it, so "
-            "there is no budget and no prefetch; capacity is what the host has available",
         )
     if facts.kernel_driver.parameters.get("uvm_global_oversubscription") == "0":
         return Capability.no(
@@ -175,6 +175,10 @@ def _discard(facts: Facts) -> Capability:
         return Capability.no(f"driver {format_version(version)} has none; {needed}")
     if not facts.cuda.has_discard:
         return Capability.no(f"the CUDA driver library has no cuMemDiscardBatchAsync; {needed}")
+    if shared := [device for device in facts.cuda.devices if device.integrated]:
+        return Capability.no(
+            f"{_listed(shared)} has the host's memory, of which a discard frees nothing"
+        )
     if not all(device.concurrent_managed_access for device in facts.cuda.devices):
         return Capability.no("needs concurrent managed access on every device")
     return Capability.yes()

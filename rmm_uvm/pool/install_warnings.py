@@ -24,7 +24,7 @@ def warn_about(installation: Installation) -> None:
     """Warn, at the line that called `reinitialize`, of what the devices cannot do."""
     for device in installation.devices:
         info = device.info
-        if not info.concurrent_managed_access:
+        if not info.concurrent_managed_access and not info.integrated:
             warnings.warn(
                 f"device {info.device_id} cannot be oversubscribed, its capacity is the card's "
                 f"{format_bytes(info.total_bytes)}: {info.concurrent_managed_access.reason}",

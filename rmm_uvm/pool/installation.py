@@ -439,10 +439,10 @@ def _faults_row(info: DeviceInfo, counted: Availability) -> tuple[str, str, str]
 
 
 def _prefetch_row(mode: PrefetchMode, info: DeviceInfo) -> tuple[str, str, str]:
-    if mode != "never" and not info.concurrent_managed_access:
-        return "prefetch", "off", info.concurrent_managed_access.reason
     if mode != "never" and info.integrated:
         return "prefetch", "off", "device memory is host memory: there is nothing to move"
+    if mode != "never" and not info.concurrent_managed_access:
+        return "prefetch", "off", info.concurrent_managed_access.reason
     return "prefetch", "off" if mode == "never" else mode, PREFETCH_MODES[mode]
 
 

@@ -72,13 +72,17 @@ struct batch_arguments {
   info.pageable_memory_access = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
   info.host_page_tables = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES);
   info.integrated       = has(CU_DEVICE_ATTRIBUTE_INTEGRATED);
+  int node = 0;
   if (attribute_of(api, device, CU_DEVICE_ATTRIBUTE_NUMA_CONFIG) ==
-      CU_DEVICE_NUMA_CONFIG_NUMA_NODE) {
-    info.numa_node = attribute_of(api, device, CU_DEVICE_ATTRIBUTE_NUMA_ID);
+        CU_DEVICE_NUMA_CONFIG_NUMA_NODE &&
+      api.device_get_attribute(&node, CU_DEVICE_ATTRIBUTE_NUMA_ID, device) == CUDA_SUCCESS) {
+    info.numa_node = node;  // a call that failed must not name node 0
   }
   if (!has(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)) {
     info.concurrent_managed_access = availability::no(
-      "the platform has no concurrent managed access (WSL2, Windows): capacity is the card's");
+      info.integrated
+        ? "device memory is host memory, and the device has no concurrent managed access"
+        : "the platform has no concurrent managed access (WSL2, Windows): capacity is the card's");
   }
   if (api.mem_discard_batch_async == nullptr ||
       api.mem_discard_and_prefetch_batch_async == nullptr) {
@@ -140,6 +144,8 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
                                : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
   if (driver->info_.integrated) {  // the kernel driver keeps pages on the host (uvm_migrate.c)
     auto const nothing = availability::no("device memory is host memory: nothing migrates");
+    // It gives no page of the host back before the memory is freed (uvm_va_block.c).
+    driver->info_.discard = availability::no("device memory is host memory: it would free nothing");
     driver->info_.direct_migration = nothing;
     driver->info_.host_pages       = nothing;
     return {std::move(driver), availability::yes()};

@@ -60,7 +60,7 @@ status simulated_device::discard(std::span<memory_range const> ranges,
 try {
   auto const model = gpu_.enter(streams_.lane_of(stream));
   if (auto const failure = answers_.met_by("discard")) { return *failure; }
-  if (!config_.discard || !config_.concurrent_managed_access) {
+  if (!info_.discard.available || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard");
   }
   for (auto const& range : ranges) {
@@ -80,14 +80,12 @@ status simulated_device::discard_and_prefetch(std::span<memory_range const> rang
 try {
   auto const model = gpu_.enter(streams_.lane_of(stream));
   if (auto const failure = answers_.met_by("discard_and_prefetch")) { return *failure; }
-  if (!config_.discard || !config_.concurrent_managed_access) {
+  if (!info_.discard.available || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard_and_prefetch");
   }
   for (auto const& range : ranges) {
-    auto const done = gpu_.finish(
-      model,
-      config_.integrated ? model->discard(range, true)
-                         : model->discard_and_prefetch(range, gpu_.place(where), only_stream));
+    auto const done =
+      gpu_.finish(model, model->discard_and_prefetch(range, gpu_.place(where), only_stream));
     if (config_.backing && done.code != status_code::invalid_value) { wipe(model, range); }
     if (!done.ok()) { return done; }
   }

@@ -133,6 +133,32 @@ TEST(CudaDriverOpen, CoherentDeviceTellsItsNodeAndTheHostsPageTables)
   EXPECT_TRUE(opened.driver->info().host_page_tables);
 }
 
+TEST(CudaDriverOpen, NodeThatCannotBeToldIsNone)
+{
+  fake_cuda fake;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_NUMA_CONFIG] = CU_DEVICE_NUMA_CONFIG_NUMA_NODE;
+  auto api                                         = fake.api();
+  api.device_get_attribute = [](int* value, CUdevice_attribute which, CUdevice) {
+    *value = fake_cuda::active->attributes[which];
+    return which == CU_DEVICE_ATTRIBUTE_NUMA_ID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  };
+  auto const opened = cuda_driver::open(api, 0, false);
+  ASSERT_NE(opened.driver, nullptr);
+  EXPECT_EQ(opened.driver->info().numa_node, std::nullopt);
+}
+
+TEST(CudaDriverOpen, IntegratedDeviceWithoutConcurrentAccessIsNotSaidToBeACard)
+{
+  fake_cuda fake;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_INTEGRATED]                = 1;
+  fake.attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 0;
+  auto const opened = cuda_driver::open(fake.api(), 0, false);
+  ASSERT_NE(opened.driver, nullptr);
+  auto const& reason = opened.driver->info().concurrent_managed_access.reason;
+  EXPECT_NE(reason.find("device memory is host memory"), std::string::npos);
+  EXPECT_EQ(reason.find("card"), std::string::npos);
+}
+
 TEST(CudaDriverOpen, IntegratedDeviceHasFreeWhatTheHostHasAndMigratesNothing)
 {
   fake_cuda fake;
@@ -143,6 +169,7 @@ TEST(CudaDriverOpen, IntegratedDeviceHasFreeWhatTheHostHasAndMigratesNothing)
   EXPECT_TRUE(info.integrated);
   EXPECT_NE(info.direct_migration.reason.find("nothing migrates"), std::string::npos);
   EXPECT_NE(info.host_pages.reason.find("nothing migrates"), std::string::npos);
+  EXPECT_NE(info.discard.reason.find("it would free nothing"), std::string::npos);
   device_memory memory;
   ASSERT_TRUE(opened.driver->memory(memory).ok());
   EXPECT_EQ(memory.free_bytes, memory.total_bytes);  // 3 of 4 bytes by CUDA, and the host has more

@@ -76,7 +76,9 @@ TEST(SimulatedDevice, IntegratedOneHasOneMemoryInWhichNothingMoves)
   simulated_device device{config};
   EXPECT_TRUE(device.info().integrated);
   EXPECT_FALSE(device.info().direct_migration.available);
+  EXPECT_FALSE(device.info().discard.available);
   auto const range = take(device, blocks(2));
+  EXPECT_EQ(make_call(device, "discard", range).code, status_code::not_supported);
   ASSERT_TRUE(device.program().touch(range, true).ok());
   EXPECT_TRUE(device.program().cpu_touch(range, true).ok());
   EXPECT_TRUE(device.prefetch(range, location::host(), nullptr).ok());

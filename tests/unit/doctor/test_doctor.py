@@ -379,10 +379,20 @@ def test_examine_integrated_device_tells_that_its_memory_is_the_hosts() -> None:
     feature = report.feature("concurrent_managed_access")
     assert not feature.available
     assert feature.reason.startswith("device 0 (NVIDIA GB10) has the host's memory, which counts")
+    assert report.feature("discard").reason == (
+        "device 0 (NVIDIA GB10) has the host's memory, of which a discard frees nothing"
+    )
     assert report.feature("managed_pool").available
     assert report.feature("pageable_memory_access").detail == (
         "ATS: through the page tables of the host"
     )
+
+
+def test_examine_integrated_device_without_concurrent_access_is_not_said_to_be_a_card() -> None:
+    orin = device(name="Orin", integrated=True, concurrent_managed_access=False)
+    report = examined(cuda=cuda(orin))
+    for name in ("concurrent_managed_access", "discard"):
+        assert report.feature(name).reason.startswith("device 0 (Orin) has the host's memory")
 
 
 def test_json_tells_of_memory_of_gpus_that_the_host_counts() -> None:

@@ -80,13 +80,21 @@ def test_table_of_an_integrated_device_tells_that_nothing_can_leave() -> None:
         warnings.simplefilter("error")
         handle = rmm_uvm.reinitialize(driver=driver, libraries=())
         found = words(handle)
-        handle.set_budget("16MiB")
-        asked = words(handle)
     assert "budget none its memory is the host's, so nothing can leave it" in found
     assert "prefetch off device memory is host memory: there is nothing to move" in found
-    assert "90 % of available host memory, which is the device's too" in found
+    assert "discard off device memory is host memory: it would free nothing" in found
+    assert "90 % of free device memory, which is the host's too" in found
     assert handle.devices[0].sizes.maximum_bytes <= 64 << 20
-    assert "migrations by libcuda device memory is host memory: nothing migrates" in asked
+
+
+def test_table_of_an_integrated_device_without_concurrent_access_names_no_card() -> None:
+    driver = rmm_uvm.simulated_device("64MiB", integrated=True, concurrent_managed_access=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        handle = rmm_uvm.reinitialize(driver=driver, libraries=())
+    found = words(handle)
+    assert "prefetch off device memory is host memory: there is nothing to move" in found
+    assert "the card's" not in found
 
 
 def test_permanent_libraries_are_named() -> None:
