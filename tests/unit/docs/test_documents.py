@@ -29,6 +29,20 @@ def test_examples_run(path: Path) -> None:
     assert doctest.testfile(str(path), module_relative=False).failed == 0
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in DOCS if path.parent.name == "with"], ids=lambda path: path.name
+)
+def test_page_of_a_library_says_where_its_handle_comes_from(path: Path) -> None:
+    text = path.read_text()
+    assert "handle." not in text or "handle = rmm_uvm.reinitialize(" in text
+
+
+def test_clusters_of_dask_cuda_name_the_protocol_that_results_need() -> None:
+    made = re.findall(r"LocalCUDACluster\([^`]+\)", document("dask.md") + document("with/dask.md"))
+    assert made
+    assert all('protocol="ucxuvm"' in call for call in made)
+
+
 def test_metrics_name_every_statistic() -> None:
     device = rmm_uvm.simulated_device("64MiB")
     mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB")
