@@ -91,7 +91,7 @@ class ReplacedResourceWarning(UvmWarning):
 
 
 class CapacityWarning(UvmWarning):
-    """Less memory can be used than was asked for or expected."""
+    """Less memory can be used than was asked for or expected, or no budget of it can be kept."""
 
 
 class NeighborWarning(CapacityWarning):

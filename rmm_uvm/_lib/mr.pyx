@@ -302,6 +302,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
 
         Warns
         -----
+        CapacityWarning
+            If data cannot exceed the device, as where its memory is the host's: it has no budget.
         NeighborWarning
             If a device that it names cannot be reached, or "auto" finds none.
 

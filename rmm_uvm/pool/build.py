@@ -129,7 +129,8 @@ def managed_pool(
         How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device, or
         a `rmm_uvm.residency.Budget` with all settings. "auto" is what ``RMM_UVM_DEVICE_BUDGET``
         says, and without it what others leave of the device, followed while they take and give
-        back; without concurrent managed access, and where device memory is the host's, it is None.
+        back. It is None without concurrent managed access, and where device memory is the host's,
+        also where another is given.
         None: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
@@ -160,6 +161,8 @@ def managed_pool(
 
     Warns
     -----
+    CapacityWarning
+        If a budget is given other than "auto", and the device can keep none.
     NeighborWarning
         If a device that `neighbors` names cannot be reached, or "auto" finds none.
 

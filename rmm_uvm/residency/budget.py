@@ -9,10 +9,11 @@ Covers the settings and their bounds. Does not cover keeping it, which is C++
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import CapacityWarning, ConfigurationError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors, check_limited
 from rmm_uvm.residency.policies import DEFAULT_POLICY
@@ -25,6 +26,7 @@ from rmm_uvm.support.units import (
     parse_size,
     whole_number,
 )
+from rmm_uvm.support.user_line import users_level
 
 __all__ = [
     "Budget",
@@ -305,7 +307,7 @@ def budget_for(
     neighbors, harvest_limit : optional
         As of `Budget`; they replace what a `Budget` says.
     oversubscribable : Availability
-        Whether data can exceed the device (`DeviceInfo.oversubscribable`); if not, "auto" is none.
+        Whether data can exceed the device (`DeviceInfo.oversubscribable`); if not, there is none.
     policy_name : str
         What the caller's argument is called, for errors.
 
@@ -314,6 +316,11 @@ def budget_for(
     ConfigurationError
         If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown;
         if the policy or neighbours are given without a budget, or a limit without neighbours.
+
+    Warns
+    -----
+    CapacityWarning
+        If one was asked for, other than "auto", and data cannot exceed the device.
     """
     # All of them: a variable that cannot be used is refused, also where nothing uses it.
     around = {name: SETTINGS[name].of_environment() for name in _SETTINGS}
@@ -353,6 +360,14 @@ def budget_for(
             reason=reason,
         )
     refuse_larger(budget.budget_bytes, total_bytes)
+    if not oversubscribable:
+        warnings.warn(
+            f"{name} is {format_bytes(budget.budget_bytes)}, and the device keeps none: "
+            f"{oversubscribable.reason}. Leave it out",
+            CapacityWarning,
+            stacklevel=users_level(),
+        )
+        return None
     return budget
 
 
@@ -406,14 +421,19 @@ def next_budget(
     ------
     ConfigurationError
         As `budget_for`.
+
+    Warns
+    -----
+    CapacityWarning
+        As `budget_for`.
     """
     asked, name = _asked(asked, SETTINGS["device_budget"].of_environment())
     if asked == "auto" and no_automatic_budget(total_bytes, oversubscribable=oversubscribable):
         asked = None
     if asked is None:
         return None
-    if kept is None or isinstance(asked, Budget):
-        return budget_for(asked, None, total_bytes)
+    if kept is None or isinstance(asked, Budget) or not oversubscribable:
+        return budget_for(asked, None, total_bytes, oversubscribable=oversubscribable)
     size_bytes, follows = _size_of(asked, total_bytes, name)
     refuse_larger(size_bytes, total_bytes)
     ahead_bytes = None if kept.ahead_bytes is None else min(kept.ahead_bytes, size_bytes)

@@ -9,10 +9,14 @@ without, too.
 
 from __future__ import annotations
 
+import warnings
+
 from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm._lib.neighbors import check_named
+from rmm_uvm.doctor.facts import DeviceFacts
 from rmm_uvm.drivers import counters_are_on
-from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.errors import AvailabilityError, CapacityWarning
+from rmm_uvm.machine.device_info import oversubscribable
 from rmm_uvm.machine.host_memory import host_memory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency.budget import budget_for
@@ -51,16 +55,24 @@ def check(request: RunRequest) -> None:
     name = request.driver or setting("RMM_UVM_DRIVER") or "cuda"
     total_bytes = simulated_bytes(name, f"RMM_UVM_DRIVER={name}")
     count = _ANY_COUNT if total_bytes is None else 1
+    concurrent_managed_access, integrated = True, False
     if total_bytes is None and request.device is not None:
-        total_bytes, count = _named_gpu(request.device)
+        gpu, count = _named_gpu(request.device)
+        total_bytes = gpu.total_bytes
+        concurrent_managed_access, integrated = gpu.concurrent_managed_access, gpu.integrated
     device_bytes = total_bytes or _ANY_DEVICE_BYTES
-    budget = budget_for(
-        request.setting("device_budget"),
-        request.setting("eviction"),
-        device_bytes,
-        request.setting("neighbors"),
-        request.setting("harvest_limit"),
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CapacityWarning)  # the program says it
+        budget = budget_for(
+            request.setting("device_budget"),
+            request.setting("eviction"),
+            device_bytes,
+            request.setting("neighbors"),
+            request.setting("harvest_limit"),
+            oversubscribable=oversubscribable(
+                concurrent_managed_access=concurrent_managed_access, integrated=integrated
+            ),
+        )
     if budget is not None and isinstance(budget.neighbors, tuple):
         check_named(budget.neighbors, request.device or 0, count)
     sizes = (request.setting("initial_pool_size"), request.setting("maximum_pool_size"))
@@ -80,17 +92,19 @@ def check(request: RunRequest) -> None:
         free_bytes=device_bytes,
         total_bytes=device_bytes,
         host=host,
+        oversubscribable=concurrent_managed_access,
+        integrated=integrated,
         limit_bytes=managed_limit_bytes(),
     )
 
 
-def _named_gpu(device: int) -> tuple[int, int]:
-    """Return the memory of a GPU, bytes, and how many there are."""
+def _named_gpu(device: int) -> tuple[DeviceFacts, int]:
+    """Return a GPU, and how many there are."""
     from rmm_uvm.doctor.cuda_library import read_cuda
 
     found = read_cuda()
     for one in found.devices:
         if one.index == device:
-            return one.total_bytes, len(found.devices)
+            return one, len(found.devices)
     reason = found.reason or f"this process sees {len(found.devices)}, counted from 0"
     raise AvailabilityError(f"--device {device}: there is no such GPU: {reason}")

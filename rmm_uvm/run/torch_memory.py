@@ -79,12 +79,12 @@ def torch_budget(request: RunRequest) -> Budget:
     driver = choose_driver(request.device or 0, "cuda")
     budget = budget_on(driver, *(request.setting(name) for name in names))
     if budget is None:
-        why = no_automatic_budget(
-            driver.info.total_bytes, oversubscribable=driver.info.oversubscribable
-        )
+        possible = driver.info.oversubscribable
+        why = no_automatic_budget(driver.info.total_bytes, oversubscribable=possible)
+        then = "give --device-budget a size" if possible else "run the program without --torch"
         raise ConfigurationError(
             f"--torch without a budget{f' ({why})' if why else ''}: what torch uses is told to "
-            "one; give --device-budget a size"
+            f"one; {then}"
         )
     return of_torch(budget, eager=request.eager)
 

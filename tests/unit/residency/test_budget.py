@@ -200,13 +200,32 @@ def test_device_that_cannot_be_oversubscribed_or_is_tiny_has_no_automatic_budget
     assert rmm_uvm.managed_pool(driver=device).budget is None
 
 
-def test_device_whose_memory_is_the_hosts_has_a_budget_only_if_one_is_asked_for() -> None:
-    mr = rmm_uvm.managed_pool(driver=rmm_uvm.simulated_device("64MiB", integrated=True))
+@pytest.mark.parametrize("asked", ["16MiB", 0.25, Budget(16 * MIB)])
+def test_device_whose_memory_is_the_hosts_keeps_no_budget_and_says_so_once(asked: Any) -> None:
+    device = rmm_uvm.simulated_device("64MiB", integrated=True)
+    said = r"device_budget is 16\.00 MiB, and the device keeps none: its memory is the host's"
+    with pytest.warns(CapacityWarning, match=said) as of_pool:
+        mr = rmm_uvm.managed_pool(driver=device, device_budget=asked)
+    with pytest.warns(CapacityWarning, match=said) as of_change:
+        mr.set_budget(asked)
+    with pytest.warns(CapacityWarning, match=said) as of_installation:
+        handle = rmm_uvm.reinitialize(driver=device, device_budget=asked, libraries=())
+    with pytest.warns(CapacityWarning, match=said) as of_handle:
+        handle.set_budget(asked)
+    assert [
+        (len(seen), seen[0].filename) for seen in (of_pool, of_change, of_installation, of_handle)
+    ] == [(1, __file__)] * 4
     assert mr.budget is None
+    assert handle.devices[0].budget is None
+
+
+def test_device_whose_memory_is_the_hosts_refuses_what_is_no_budget_all_the_same() -> None:
+    device = rmm_uvm.simulated_device("64MiB", integrated=True)
+    with pytest.raises(ConfigurationError, match="the device has 64"):
+        rmm_uvm.managed_pool(driver=device, device_budget="65MiB")
+    mr = rmm_uvm.managed_pool(driver=device)
     mr.set_budget("auto")
     assert mr.budget is None
-    mr.set_budget("16MiB")
-    assert mr.budget == Budget(16 * MIB)
 
 
 @pytest.mark.parametrize(

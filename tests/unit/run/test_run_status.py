@@ -7,12 +7,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+import rmm_uvm
 from rmm_uvm.cli import run as cli
+from rmm_uvm.errors import CapacityWarning, ConfigurationError
+from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.run import session
+from rmm_uvm.run.torch_memory import torch_budget
 from rmm_uvm.support.variables import KNOWN
 
 from .started import run, script
@@ -38,6 +43,19 @@ def asked(
     }
     result = CliRunner().invoke(cli.command, [*words, "--quiet", *programs[kind]])
     return result, (folder / "ran").exists()
+
+
+def name_two_gpus(monkeypatch: pytest.MonkeyPatch, *, integrated: bool) -> None:
+    """Have CUDA tell of two, without opening any."""
+    facts = {
+        "total_bytes": 139 << 30,
+        "concurrent_managed_access": True,
+        "integrated": integrated,
+    }
+    found = SimpleNamespace(
+        reason="", devices=[SimpleNamespace(index=one, **facts) for one in (0, 1)]
+    )
+    monkeypatch.setattr("rmm_uvm.doctor.cuda_library.read_cuda", lambda: found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,13 +138,40 @@ def test_command_that_may_have_its_pool_is_run_and_its_status_passed_on(
 def test_gpu_that_is_named_is_asked_without_opening_it(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = SimpleNamespace(
-        reason="", devices=[SimpleNamespace(index=one, total_bytes=139 << 30) for one in (0, 1)]
-    )
-    monkeypatch.setattr("rmm_uvm.doctor.cuda_library.read_cuda", lambda: found)
+    name_two_gpus(monkeypatch, integrated=False)
     result, ran = asked("command", words, tmp_path, monkeypatch)
     assert (result.exit_code, ran) == ((2, False) if message else (3, True)), result.output
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("integrated", "message"), [(False, ""), (True, "are one memory, with 100.00 GiB")]
+)
+@pytest.mark.filterwarnings("error")
+def test_memory_of_a_named_gpu_counts_once_where_it_is_the_hosts(
+    integrated: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_two_gpus(monkeypatch, integrated=integrated)
+    host = HostMemory(200 << 30, 100 << 30)
+    monkeypatch.setattr("rmm_uvm.run.pool_check.host_memory", lambda: host)
+    words = ["--device", "1", "--device-budget", "0.5", "--maximum", "150GiB"]
+    result, ran = asked("command", words, tmp_path, monkeypatch)
+    assert (result.exit_code, ran) == ((2, False) if message else (3, True)), result.output
+    assert message in result.output
+
+
+def test_torch_is_refused_where_no_budget_can_be_kept_and_none_is_advised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = rmm_uvm.simulated_device("64MiB", integrated=True)
+    monkeypatch.setattr("rmm_uvm.run.torch_memory.choose_driver", lambda *_: device)
+    settings = {"device_budget": "16MiB", "eviction": None, "neighbors": None}
+    request: Any = SimpleNamespace(device=None, eager=None, setting=settings.get)
+    with (
+        pytest.warns(CapacityWarning, match="the device keeps none"),
+        pytest.raises(ConfigurationError, match="the host's, .* run the program without --torch"),
+    ):
+        torch_budget(request)
 
 
 @pytest.mark.parametrize("variable", sorted(KNOWN))
