@@ -169,7 +169,7 @@ def test_torch_is_refused_where_no_budget_can_be_kept_and_none_is_advised(
     request: Any = SimpleNamespace(device=None, eager=None, setting=settings.get)
     with (
         pytest.warns(CapacityWarning, match="the device keeps none"),
-        pytest.raises(ConfigurationError, match="the host's, .* run the program without --torch"),
+        pytest.raises(ConfigurationError, match=r"the host's, .* run the program without --torch"),
     ):
         torch_budget(request)
 
