@@ -72,7 +72,7 @@ struct batch_arguments {
   info.pageable_memory_access = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
   info.host_page_tables = has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES);
   info.integrated       = has(CU_DEVICE_ATTRIBUTE_INTEGRATED);
-  int node = 0;
+  int node              = 0;
   if (attribute_of(api, device, CU_DEVICE_ATTRIBUTE_NUMA_CONFIG) ==
         CU_DEVICE_NUMA_CONFIG_NUMA_NODE &&
       api.device_get_attribute(&node, CU_DEVICE_ATTRIBUTE_NUMA_ID, device) == CUDA_SUCCESS) {

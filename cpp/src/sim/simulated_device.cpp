@@ -58,7 +58,7 @@ namespace {
                       ? info.concurrent_managed_access
                       : availability::no("the simulated device was made without host pages");
   if (features.integrated) {
-    info.discard = availability::no("device memory is host memory: it would free nothing");
+    info.discard          = availability::no("device memory is host memory: it would free nothing");
     info.direct_migration = info.host_pages =
       availability::no("device memory is host memory: nothing migrates");
   }
