@@ -335,7 +335,7 @@ def budget_for(
     elif device_budget is None and name != "device_budget":
         why = f"{name} is none"
     if device_budget is None:
-        refuse_without_budget(policy, neighbors, policy_name, why)
+        refuse_without_budget(policy, neighbors, policy_name, why, possible=bool(oversubscribable))
         return None
     if isinstance(device_budget, Budget):
         budget = device_budget
@@ -466,7 +466,12 @@ def only_sizes_differ(kept: Budget, other: Budget) -> bool:
 
 
 def refuse_without_budget(
-    policy: str | None, neighbors: Neighbors, policy_name: str = "eviction", why: str = ""
+    policy: str | None,
+    neighbors: Neighbors,
+    policy_name: str = "eviction",
+    why: str = "",
+    *,
+    possible: bool = True,
 ) -> None:
     """Raise `ConfigurationError` for what needs a budget, where there is none.
 
@@ -478,18 +483,24 @@ def refuse_without_budget(
         Likewise.
     why : str
         Why there is none, where that was not asked for.
+    possible : bool
+        The device could keep one.
     """
     without = f"without a budget ({why})" if why else "without a budget"
     if policy is not None:
         raise ConfigurationError(
-            f"{policy_name}={shown(policy)} {without}: give device_budget too, since "
-            "the kernel driver evicts in an order of its own"
+            f"{policy_name}={shown(policy)} {without}: "
+            + _remedy("the kernel driver evicts in an order of its own", possible=possible)
         )
     if neighbors is not None:
         raise ConfigurationError(
-            f"neighbors={shown(neighbors)} {without}: give device_budget too, since the "
-            "kernel driver evicts to the host"
+            f"neighbors={shown(neighbors)} {without}: "
+            + _remedy("the kernel driver evicts to the host", possible=possible)
         )
+
+
+def _remedy(since: str, *, possible: bool) -> str:
+    return f"give device_budget too, since {since}" if possible else "leave it out"
 
 
 def no_automatic_budget(

@@ -192,7 +192,7 @@ def test_environment_turns_budgets_off_where_a_call_gives_none(
 def test_device_that_cannot_be_oversubscribed_or_is_tiny_has_no_automatic_budget() -> None:
     lacking = Availability(available=False, reason="it has no room")
     assert budget_for("auto", None, DEVICE, oversubscribable=lacking) is None
-    with pytest.raises(ConfigurationError, match=r"without a budget \(it has no room\)"):
+    with pytest.raises(ConfigurationError, match=r"without a budget \(it has no room\): leave it"):
         budget_for("auto", "lru", DEVICE, oversubscribable=lacking)
     assert budget_for("auto", None, 8 * MIB) is None
     assert budget_for("8MiB", None, 8 * MIB) is not None
