@@ -259,6 +259,25 @@ def shrink(world: World, made: Filled, address: int) -> None:
     free(world, made, address, GROWTH_BYTES)
 
 
+def set_capturing(world: World, state: str) -> None:
+    for default_stream in (0, 1):  # its two names
+        world.device.set_capture_state(default_stream, state)
+
+
+def allocate_captured(world: World, made: Filled) -> int:
+    set_capturing(world, "capturing")
+    try:
+        return allocate(world, made)
+    finally:
+        set_capturing(world, "none")
+
+
+def end_graph(world: World, made: Filled, address: int) -> None:
+    free(world, made, address)
+    world.device.end_graphs()
+    made.mr.deallocate(made.mr.allocate(256), 256)  # the pool looks
+
+
 FEW = ("no budget", "budget", "neighbour")
 WITH_BUDGET = ("budget", "neighbour", "thread", "direct")
 OPERATIONS = [
@@ -272,6 +291,7 @@ OPERATIONS = [
     *of("pin", pinned, FEW, undo=unpin),
     *of("replace", replace, FEW),
     *of("grow", grow, FEW, undo=shrink),
+    *of("allocate in a capture", allocate_captured, FEW, undo=end_graph),
     *of("evict", send, ["direct"]),
     *of("prefetch what is away", bring, ["direct"], arranged=away),
     *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),

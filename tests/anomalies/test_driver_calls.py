@@ -39,6 +39,7 @@ CALLS = {
     "order": "drop what is dead (budget)",
     "mark": "touch (budget)",
     "own_stream": "touch (budget)",
+    "graph_of": "allocate in a capture (budget)",
     "synchronize": "drop what is dead (budget)",
     "neighbor_memory": "touch (neighbour)",
     "read_neighbor_load": "overfill (neighbour)",

@@ -39,13 +39,19 @@ constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what 
   return text.data();
 }
 
+[[nodiscard]] std::string as_text(status const& answer)
+{
+  return std::string{answer.call} + " answered " + std::string{to_string(answer.code)};
+}
+
 /** @brief Says what to do where nobody can tell which graph would use the memory. */
-[[noreturn]] void refuse_captured(std::size_t bytes)
+[[noreturn]] void refuse_captured(std::size_t bytes, status const& answer)
 {
   throw std::runtime_error{
     as_text(bytes) +
     " asked during the capture of a CUDA graph, in the default stream, which waits for the "
-    "captured one, or after the capture has failed: ask in the captured stream, or before"};
+    "captured one, or after the capture has failed: ask in the captured stream, or before (" +
+    as_text(answer) + ")"};
 }
 
 /** @brief What RMM says without where in its sources it says it. */
@@ -136,18 +142,21 @@ void* uvm_resource_adaptor_impl::allocate_captured(cuda::stream_ref stream,
   auto& driver = residency_->driver();
   graph_memory::graph graph;
   stream_handle own = nullptr;
-  if (!driver.graph_of(stream.get(), graph).ok() ||
-      !driver.own_stream(own_stream_use::frees, own).ok()) {
-    refuse_captured(bytes);
+  if (auto const told = driver.graph_of(stream.get(), graph); !told.ok()) {
+    refuse_captured(bytes, told);
   }
+  auto const check = [&](status answer) {
+    if (!answer.ok()) { throw rmm::bad_alloc{as_text(bytes) + " asked: " + as_text(answer)}; }
+  };
+  check(driver.own_stream(own_stream_use::frees, own));
   if (auto* const again = graph_memory_.hand_out_again(bytes, alignment, stream.get(), graph)) {
     return again;
   }
   cuda::stream_ref const in{static_cast<cudaStream_t>(own)};
-  auto* const ptr = allocate(in, bytes, alignment);
+  auto* const ptr = allocate_in(in, bytes, alignment);
   if (ptr == nullptr) { return ptr; }
   try {
-    if (!driver.synchronize(own).ok()) { refuse_captured(bytes); }
+    check(driver.synchronize(own));
     graph_memory_.hand_out(ptr, bytes, alignment, graph);
   } catch (...) {
     static_cast<void>(free_in(in, ptr, bytes, alignment));
@@ -274,6 +283,13 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   check_alignment(alignment);
   fork_call const call;
   if (captures(stream) && bytes > 0) { return allocate_captured(stream, bytes, alignment); }
+  return allocate_in(stream, bytes, alignment);
+}
+
+void* uvm_resource_adaptor_impl::allocate_in(cuda::stream_ref stream,
+                                             std::size_t bytes,
+                                             std::size_t alignment)
+{
   void* ptr        = nullptr;
   auto const& room = residency_->room();
   if (bytes > room.unasked_bytes()) {
@@ -446,10 +462,7 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
   auto& room   = residency_->room();
   trim_outcome outcome;
   auto const is_done = [&outcome](status result) {
-    if (!result.ok()) {
-      outcome.reason =
-        std::string{result.call} + " answered " + std::string{to_string(result.code)};
-    }
+    if (!result.ok()) { outcome.reason = as_text(result); }
     return result.ok();
   };
   std::lock_guard const lock{room.mutex()};
@@ -500,7 +513,7 @@ trim_outcome uvm_resource_adaptor_impl::trim_in(stream_handle handle,
     }
   }
   if (auto const waited = driver.synchronize(handle); !waited.ok()) {
-    outcome.reason = std::string{waited.call} + " answered " + std::string{to_string(waited.code)};
+    outcome.reason = as_text(waited);
   } else if (residency_->drop_dead(dead)) {
     if (room.spare_bytes() == 0) { room.empty(dead); }
     for (auto const& blocks : dead) {

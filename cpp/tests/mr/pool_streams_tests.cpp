@@ -670,7 +670,7 @@ TEST_F(GraphMemory, ThatCannotBeWaitedForIsNotHandedOutAndNothingIsLost)
 {
   begin();
   driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
-  EXPECT_THROW(static_cast<void>(pool.take(captured, blocks(1))), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(pool.take(captured, blocks(1))), rmm::bad_alloc);
   EXPECT_EQ(live_bytes(), 0U);
 }
 

@@ -135,6 +135,9 @@ class uvm_resource_adaptor_impl {
     if (graph_memory_.any()) { free_after_graphs(stream); }
     return false;
   }
+  [[nodiscard, gnu::always_inline]] inline void* allocate_in(cuda::stream_ref stream,
+                                                             std::size_t bytes,
+                                                             std::size_t alignment);
   [[nodiscard, gnu::always_inline]] inline bool free_in(cuda::stream_ref stream,
                                                         void* ptr,
                                                         std::size_t bytes,
