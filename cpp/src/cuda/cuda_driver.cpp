@@ -437,7 +437,7 @@ try {
   auto const created =
     api_.user_object_create(&object, ours.get(), end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   if (created != CUDA_SUCCESS) { return as_status(created, "cuUserObjectCreate"); }
-  static_cast<void>(ours.release());
+  [[maybe_unused]] auto* const theirs = ours.release();  // `end` deletes it
   auto const retained =
     api_.graph_retain_user_object(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (retained != CUDA_SUCCESS) {

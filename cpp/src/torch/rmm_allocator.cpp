@@ -52,9 +52,9 @@ class torch_error {
       throw;
     }
     // Before the functions: where the object lies in a larger one, and its type.
-    auto const* const functions              = table_ + 2;
-    *static_cast<void const* const**>(error) = functions;
-    auto const destroy                       = reinterpret_cast<destructor>(functions[0]);
+    auto const* const functions        = table_ + 2;
+    *static_cast<void* const**>(error) = functions;
+    auto const destroy                 = reinterpret_cast<destructor>(functions[0]);
     abi::__cxa_throw(error, type_, destroy);
   }
 
@@ -76,13 +76,22 @@ class torch_error {
   }
 
   constructor construct_{nullptr};
-  void const* const* table_{nullptr};
+  void* const* table_{nullptr};
   std::type_info* type_{nullptr};
 };
 
-rmm_functions rmms;
-torch_error error_of_torch;
-bool found_error = false;
+/** @brief What the functions of this file go through. */
+struct passed_on {
+  rmm_functions rmm;
+  torch_error error;
+  bool found{false};
+};
+
+[[nodiscard]] passed_on& way() noexcept
+{
+  static passed_on one;
+  return one;
+}
 
 /** @brief What RMM says without the names of its errors. */
 [[nodiscard]] std::string_view without_names(std::string_view message) noexcept
@@ -97,9 +106,9 @@ bool found_error = false;
 
 bool go_through(rmm_functions functions) noexcept
 {
-  rmms        = functions;
-  found_error = error_of_torch.find();
-  return found_error;
+  way().rmm   = functions;
+  way().found = way().error.find();
+  return way().found;
 }
 
 }  // namespace rmm_uvm::torch
@@ -107,16 +116,17 @@ bool go_through(rmm_functions functions) noexcept
 void* rmm_uvm_allocate_through_rmm(std::ptrdiff_t bytes, int device, void* stream)
 {
   using namespace rmm_uvm::torch;
+  auto const& by = way();
   try {
-    return rmms.allocate(bytes, device, stream);
+    return by.rmm.allocate(bytes, device, stream);
   } catch (std::bad_alloc const& error) {
-    if (!found_error) { throw; }
+    if (!by.found) { throw; }
     // The first words are torch's: programs look for them.
-    error_of_torch.raise("CUDA out of memory. " + std::string{without_names(error.what())});
+    by.error.raise("CUDA out of memory. " + std::string{without_names(error.what())});
   }
 }
 
 void rmm_uvm_deallocate_through_rmm(void* memory, std::ptrdiff_t bytes, int device, void* stream)
 {
-  rmm_uvm::torch::rmms.deallocate(memory, bytes, device, stream);
+  rmm_uvm::torch::way().rmm.deallocate(memory, bytes, device, stream);
 }
