@@ -54,20 +54,21 @@ SUITES = {
             *(f"cuda_tests/test_{part}.py" for part in ("memory", "graph", "stream", "device")),
         ),
         16,
-        "huge or index_32_bits or over_size_array",
+        "huge or index_32_bits or over_size_array or large_chunk",
     ),
     "cudf": Suite(
         "python/cudf/cudf/tests",
         (
             *(f"private_objects/test_{part}.py" for part in ("buffer", "column")),
-            *("dataframe/test_constructors.py", "dataframe/indexing", "reshape/test_concat.py"),
+            *("dataframe/test_constructors.py", "dataframe/indexing"),
         ),
         16,
     ),
     "dask-cuda": Suite(
         "dask_cuda/tests",
         ("test_local_cuda_cluster.py", "test_spill.py", "test_device_host_file.py"),
-        1,
+        4,
+        "test_with_subset_of_cuda_visible_devices",  # they are not there: our workers say so
     ),
 }
 

@@ -4,7 +4,8 @@
 
     RMM_UVM_MANAGED_LIMIT=1GiB python -m pytest -p under_pool TESTS
 
-A test that replaces the pool is on its own from there on: the next one finds ours again.
+A test that replaces the pool is on its own from there on: the next one finds ours again. So is a
+`LocalCUDACluster` that is told which pool to make.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ def pytest_configure() -> None:
     make = LocalCUDACluster.__init__
 
     def with_our_pool(self: Any, *args: Any, **kwargs: Any) -> None:
-        preload = kwargs.pop("preload", None) or []
-        words = [preload] if isinstance(preload, str) else list(preload)
-        make(self, *args, preload=["rmm_uvm.dask", *words], **kwargs)
+        if not any(name.startswith("rmm_") and value for name, value in kwargs.items()):
+            preload = kwargs.pop("preload", None) or []
+            words = [preload] if isinstance(preload, str) else list(preload)
+            kwargs["preload"] = ["rmm_uvm.dask", *words]
+        make(self, *args, **kwargs)
 
     LocalCUDACluster.__init__ = with_our_pool
 

@@ -196,6 +196,27 @@ def test_cudf_pandas_after_ours_leaves_our_pool() -> None:
     assert out.strip() == "done"
 
 
+def test_cupy_arrays_that_are_garbage_with_their_stream_are_freed_before_it_ends() -> None:
+    out = run(
+        """
+        import gc, cupy, rmm_uvm
+        uvm = rmm_uvm.reinitialize("64MiB", "1GiB", device_budget="512MiB", libraries=("cupy",))
+        for turn in range(50):
+            stream = cupy.cuda.Stream(non_blocking=True)
+            with stream:
+                array = cupy.arange(1_000_000) * 2
+            garbage = [stream, array]
+            garbage.append(garbage)
+            del stream, array, garbage
+            gc.collect()
+            assert int(cupy.arange(1000).sum()) == 499_500, turn
+        cupy.cuda.Device().synchronize()
+        print("live", uvm.managed_mr.get_allocated_bytes())
+        """
+    )
+    assert out.strip() == "live 0"
+
+
 def test_graph_keeps_what_its_capture_allocated_until_it_ends() -> None:
     out = run(
         """

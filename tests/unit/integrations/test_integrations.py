@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import importlib.machinery
 import importlib.util
 import shutil
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,35 +62,114 @@ def as_on_a_gpu() -> Any:
 # --- CuPy ----------------------------------------------------------------------------------------
 
 
-def test_cupy_allocator_is_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    current = ["the user's"]
-    put_module(
-        monkeypatch,
-        "cupy",
-        cuda=types.SimpleNamespace(
-            get_allocator=lambda: current[0],
-            set_allocator=lambda allocator: current.__setitem__(0, allocator),
-        ),
-    )
-    from rmm.allocators.cupy import rmm_cupy_allocator
+class Stream:
+    """Stands in for a stream of CuPy, which ends when Python lets go of it."""
 
+    def __init__(self, ptr: int, ended: Callable[[], object]) -> None:
+        self.ptr = ptr
+        self._ended = ended
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
+
+    def __del__(self) -> None:
+        self._ended()
+
+
+class Memory:
+    """Stands in for ``cupy.cuda.UnownedMemory``."""
+
+    def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
+        self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
+
+
+def put_cupy(monkeypatch: pytest.MonkeyPatch, allocator: list[Any]) -> types.SimpleNamespace:
+    """Let CuPy be importable; return its module `cuda`, with an allocator and streams in use."""
+    now = [Stream(0, lambda: None)]
+    cuda = types.SimpleNamespace(
+        get_allocator=lambda: allocator[0],
+        set_allocator=lambda chosen: allocator.__setitem__(0, chosen),
+        streams=now,
+        get_current_stream=lambda: now[-1],
+        UnownedMemory=Memory,
+        MemoryPointer=lambda memory, _offset: memory,
+        device=types.SimpleNamespace(get_device_id=lambda: 3),
+        memory=types.SimpleNamespace(MemoryPointer=lambda memory, _offset: memory),
+    )
+    module = put_module(monkeypatch, "cupy", cuda=cuda)
+    monkeypatch.setattr("rmm.allocators.cupy.cupy", module)
+    return cuda
+
+
+def test_cupy_allocator_is_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    current: list[Any] = ["the user's"]
+    put_cupy(monkeypatch, current)
     wiring = wire("cupy")
     assert wiring.active
-    assert current == [rmm_cupy_allocator]
+    with rmm_uvm.reinitialize(driver=rmm_uvm.simulated_device("64MiB"), libraries=()) as uvm:
+        memory = current[0](1000)
+        assert uvm.managed_mr.get_allocated_bytes() == 1000
+        assert memory.ptr
+        assert memory.size == 1000
+        del memory
+        assert not uvm.managed_mr.get_allocated_bytes()
     wiring.undo()
     assert current == ["the user's"]
 
 
+def test_cupy_allocator_that_cudf_sets_while_it_is_imported_is_ours_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    current: list[Any] = ["the user's"]
+    put_cupy(monkeypatch, current)
+    (tmp_path / "cudf.py").write_text(
+        "import cupy\n"
+        "from rmm.allocators.cupy import rmm_cupy_allocator\n"
+        "cupy.cuda.set_allocator(rmm_cupy_allocator)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cudf", raising=False)
+    wiring = wire("cupy")
+    ours = current[0]
+    importlib.import_module("cudf")
+    monkeypatch.delitem(sys.modules, "cudf")
+    assert ours is not rmm_cupy_allocator
+    assert current == [ours]
+    wiring.undo()
+    assert current == ["the user's"]
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "rmm's own"])
+def test_cupy_memory_that_is_garbage_with_its_stream_is_freed_before_the_stream_ends(
+    monkeypatch: pytest.MonkeyPatch, *, ours: bool
+) -> None:
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    current: list[Any] = ["the user's"]
+    cuda = put_cupy(monkeypatch, current)
+    wiring = wire("cupy")
+    allocate = current[0] if ours else rmm_cupy_allocator
+    live_at_the_end = []
+    with rmm_uvm.reinitialize(driver=rmm_uvm.simulated_device("64MiB"), libraries=()) as uvm:
+        live = uvm.managed_mr.get_allocated_bytes
+        stream = Stream(64, lambda: live_at_the_end.append(live()))
+        cuda.streams.append(stream)
+        garbage = [stream, allocate(1000), allocate(0)]
+        garbage.append(garbage)
+        cuda.streams.pop()
+        assert live() == 1000
+        del stream, garbage
+        gc.collect()
+        assert live() == 0
+    assert live_at_the_end == [0 if ours else 1000]
+    wiring.undo()
+
+
 def test_cupy_allocator_chosen_later_by_others_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     current: list[Any] = ["the user's"]
-    put_module(
-        monkeypatch,
-        "cupy",
-        cuda=types.SimpleNamespace(
-            get_allocator=lambda: current[0],
-            set_allocator=lambda allocator: current.__setitem__(0, allocator),
-        ),
-    )
+    put_cupy(monkeypatch, current)
     wiring = wire("cupy")
     current[0] = "a later one"
     wiring.undo()
