@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
@@ -13,6 +12,7 @@ from rmm_uvm._lib.harvest import HarvestBoard
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, NeighborWarning
 from rmm_uvm.residency.troubles import lacking_neighbors
 from rmm_uvm.support.units import format_bytes
+from rmm_uvm.support.user_line import warn_user
 
 MOST_NEIGHBORS: Final = 8
 """As in C++: a block's record has three bits for which of them it lies on."""
@@ -51,8 +51,6 @@ def warn_of_lacking(
     budget: Asked,
     opened: Iterable[int],
     refused: Sequence[str],
-    *,
-    stacklevel: int = 1,
 ) -> None:
     """Warn of neighbours that a budget asks for and that take nothing.
 
@@ -66,8 +64,6 @@ def warn_of_lacking(
         Ordinals of those that take some.
     refused : sequence of str
         Why others do not.
-    stacklevel : int
-        As in `warnings.warn`, from the caller.
 
     Warns
     -----
@@ -75,11 +71,10 @@ def warn_of_lacking(
         If one that was named cannot be reached, or "auto" finds none.
     """
     if lacking := lacking_neighbors(budget.neighbors, opened, refused):
-        warnings.warn(
+        warn_user(
             f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
             "See `rmm-uvm doctor` for who can be whose neighbour",
             NeighborWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

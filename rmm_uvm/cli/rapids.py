@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from rmm_uvm.cli.doctor import report_of_here
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["rmm_uvm_check"]
 
@@ -45,5 +44,5 @@ def rmm_uvm_check(verbose: bool = False, **_: object) -> str:  # noqa: FBT001, F
         return f"on a simulated device, as RMM_UVM_DRIVER={report.driver_setting} asks"
     for feature in report.features:
         if not feature.available:
-            warnings.warn(f"rmm-uvm: {feature.name} is off: {feature.reason}", stacklevel=2)
+            warn_user(f"rmm-uvm: {feature.name} is off: {feature.reason}", UserWarning)
     return "on " + ", ".join(f"device {each.index}: {each.name}" for each in report.devices)

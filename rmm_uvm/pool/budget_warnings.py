@@ -8,8 +8,6 @@ no monitor runs.
 
 from __future__ import annotations
 
-import warnings
-
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.neighbors import open_neighbors, warn_of_lacking
 from rmm_uvm._lib.residency import ManagedResidency
@@ -17,19 +15,18 @@ from rmm_uvm.errors import BudgetWarning
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.residency.troubles import too_large
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["open_neighbors_or_warn", "warn_of_budget"]
 
 
-def warn_of_budget(pool: ManagedResidency, *, stacklevel: int) -> None:
+def warn_of_budget(pool: ManagedResidency) -> None:
     """Warn of requests that are larger than a pool's budget, unless somebody was told.
 
     Parameters
     ----------
     pool : ManagedResidency
         What keeps the budget; nothing without one.
-    stacklevel : int
-        As in `warnings.warn`, from here.
 
     Warns
     -----
@@ -42,14 +39,13 @@ def warn_of_budget(pool: ManagedResidency, *, stacklevel: int) -> None:
     pool.too_large_told = True
     info = pool.driver.info
     trouble = too_large(ResidencyStatistics(**found), info.total_bytes)
-    warnings.warn(
+    warn_user(
         f"device {info.device_id}: {trouble.message}; {trouble.remedy}",
         BudgetWarning,
-        stacklevel=stacklevel,
     )
 
 
-def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklevel: int) -> None:
+def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None) -> None:
     """Open the devices whose idle memory a budget asks for, and warn of those that take nothing.
 
     Parameters
@@ -58,8 +54,6 @@ def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklev
         Of the device that keeps the budget.
     budget : Budget or None
         What it asks for; nothing without one.
-    stacklevel : int
-        As in `warnings.warn`, from here.
 
     Raises
     ------
@@ -75,4 +69,4 @@ def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklev
         return
     opened, refused = open_neighbors(driver, budget)
     ordinals = (device_id for device_id, _ in opened)
-    warn_of_lacking(driver, budget, ordinals, refused, stacklevel=stacklevel + 1)
+    warn_of_lacking(driver, budget, ordinals, refused)

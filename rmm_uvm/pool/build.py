@@ -211,7 +211,7 @@ def build_pool(
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
     driver = choose_driver(device, driver)
     budget = budget_on(driver, device_budget, eviction, neighbors, harvest_limit)
-    open_neighbors_or_warn(driver, budget, stacklevel=5)  # at the line that called our caller
+    open_neighbors_or_warn(driver, budget)
     request = PoolRequest(
         initial_pool_size,
         maximum_pool_size,

@@ -24,7 +24,8 @@ from rmm_uvm.residency.memory_of import Region, joined, memory_of, things_in
 from rmm_uvm.residency.streams import stream_handle
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES
-from rmm_uvm.support.with_only import CallerLine, WithOnly
+from rmm_uvm.support.user_line import users_line
+from rmm_uvm.support.with_only import WithOnly
 
 __all__ = ["Advised", "Hinted", "advise", "evict", "pin", "prefetch", "touch"]
 
@@ -303,7 +304,7 @@ def pin(
         lambda: _pinned(thing, mr),
         "what rmm_uvm.pin returned was never entered, so nothing was pinned: "
         "write `with rmm_uvm.pin(thing):`, or enter it in a contextlib.ExitStack",
-        CallerLine(),
+        users_line(),
     )
 
 

@@ -20,7 +20,6 @@ import logging as logs
 import os
 import threading
 import traceback
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -55,6 +54,7 @@ from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.off_switch import is_off
 from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = [
     "current_installation",
@@ -282,7 +282,7 @@ def reinitialize(
             budget_on(each, device_budget, eviction, neighbors, harvest_limit) for each in drivers
         ]
         for each, budget in zip(drivers, budgets, strict=True):
-            open_neighbors_or_warn(each, budget, stacklevel=4)  # a warning may be an error
+            open_neighbors_or_warn(each, budget)  # a warning may be an error
         requests = [
             PoolRequest(
                 initial_pool_size,
@@ -345,7 +345,7 @@ def reinitialize(
                 _wirings,
                 watching,
                 "" if watching else "as asked",
-                undo=functools.partial(_restore, frozenset(ids), stacklevel=5),
+                undo=functools.partial(_restore, frozenset(ids)),
                 wire_again=functools.partial(_wire, libraries, cudf_prefetch, again=True),
             )
             _installations = (*_installations, made)
@@ -412,15 +412,15 @@ def restore() -> None:
     there. An adaptor that somebody put over the pool, such as RMM's statistics, is not RMM's
     resource any more.
     """
-    _restore(None, stacklevel=5)
+    _restore(None)
 
 
 def restore_devices(device_ids: Iterable[int]) -> None:
     """Do as `restore` on some devices, and leave others as they are."""
-    _restore(frozenset(device_ids), stacklevel=5)
+    _restore(frozenset(device_ids))
 
 
-def _restore(device_ids: Collection[int] | None, stacklevel: int) -> None:
+def _restore(device_ids: Collection[int] | None) -> None:
     """Put back what was there, on all devices or some; warn as `Farewell.warn`."""
     with _turn():
         _stop_left()
@@ -431,7 +431,7 @@ def _restore(device_ids: Collection[int] | None, stacklevel: int) -> None:
             farewell = _take_down(device_ids)
         finally:
             _wire_again()
-        farewell.warn(stacklevel)
+        farewell.warn()
 
 
 def _on(device_ids: Collection[int] | None) -> list[DeviceInstallation]:
@@ -539,7 +539,7 @@ def _retire(
         del pool, device
     if going:
         going.clear()
-        _take_down(device_ids).warn(stacklevel=6)
+        _take_down(device_ids).warn()
     for device_id in device_ids:
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
         if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
@@ -649,11 +649,10 @@ def _notice_rmm_reinitialize() -> None:
         _refuse_if_permanent("rmm.reinitialize")
         ids = ", ".join(sorted(str(each.info.device_id) for each in installed_devices()))
         farewell = _take_down(None)
-        warnings.warn(
+        warn_user(
             f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
             "after it, or leave rmm.reinitialize out",
             ReplacedResourceWarning,
-            stacklevel=3,
         )
         if farewell.refused is not None:
             raise farewell.refused

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 
 import rmm
@@ -16,6 +15,7 @@ from rmm_uvm.pool.budget_warnings import warn_of_budget
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.support.units import format_bytes
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["Farewell", "leases_of", "warn_about", "warn_of_adaptors", "warn_replaced"]
 
@@ -25,17 +25,16 @@ def warn_about(installation: Installation) -> None:
     for device in installation.devices:
         info = device.info
         if not info.concurrent_managed_access and not info.integrated:
-            warnings.warn(
+            warn_user(
                 f"device {info.device_id} cannot be oversubscribed, its capacity is the card's "
                 f"{format_bytes(info.total_bytes)}: {info.concurrent_managed_access.reason}",
                 CapacityWarning,
-                stacklevel=4,
             )
         if device.sizes.warning:
-            warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=4)
+            warn_user(device.sizes.warning, CapacityWarning)
 
 
-def warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 5) -> None:
+def warn_replaced(device_id: int, what: str, then: str) -> None:
     """Warn that our pool and a resource of somebody else take each other's place.
 
     Parameters
@@ -44,18 +43,15 @@ def warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 5) -> 
         Whose resource it is.
     what, then : str
         What happens, before and after the resource's name.
-    stacklevel : int
-        As in `warnings.warn`, from here.
     """
     other = type(rmm.mr.get_per_device_resource(device_id)).__name__
-    warnings.warn(
+    warn_user(
         f"rmm_uvm's pool on device {device_id} {what} {other}, {then}",
         ReplacedResourceWarning,
-        stacklevel=stacklevel,
     )
 
 
-def warn_of_adaptors(device_id: int, names: Sequence[str], stacklevel: int) -> None:
+def warn_of_adaptors(device_id: int, names: Sequence[str]) -> None:
     """Warn that adaptors of others over our pool go with it, if there are any.
 
     Parameters
@@ -64,15 +60,12 @@ def warn_of_adaptors(device_id: int, names: Sequence[str], stacklevel: int) -> N
         Whose pool it is.
     names : sequence of str
         Of the adaptors.
-    stacklevel : int
-        As in `warnings.warn`, from here.
     """
     if names:
-        warnings.warn(
+        warn_user(
             f"{', '.join(names)} over rmm_uvm's pool on device {device_id} goes with it: put it "
             "over the resource that is there now, such as by rmm.statistics.enable_statistics()",
             ReplacedResourceWarning,
-            stacklevel=stacklevel,
         )
 
 
@@ -109,24 +102,16 @@ class Farewell:
             [each.managed_mr.managed_mr.residency for each in devices],
         )
 
-    def warn(self, stacklevel: int) -> None:
-        """Say it; warnings may be errors.
-
-        Parameters
-        ----------
-        stacklevel : int
-            As in `warnings.warn`, from what is called here.
-        """
+    def warn(self) -> None:
+        """Say it; warnings may be errors."""
         for device_id in self.replaced:
-            warn_replaced(
-                device_id, "was replaced meanwhile by", "which stays", stacklevel=stacklevel
-            )
+            warn_replaced(device_id, "was replaced meanwhile by", "which stays")
         for device_id, names in self.adaptors.items():
-            warn_of_adaptors(device_id, names, stacklevel=stacklevel)
+            warn_of_adaptors(device_id, names)
         for text in self.leased:
-            warnings.warn(text, CapacityWarning, stacklevel=stacklevel - 1)
+            warn_user(text, CapacityWarning)
         for residency in self.residencies:  # what no monitor could say
-            warn_of_budget(residency, stacklevel=stacklevel)
+            warn_of_budget(residency)
         if self.refused is not None:
             raise self.refused
 

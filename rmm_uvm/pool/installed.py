@@ -118,5 +118,5 @@ def residency_statistics(
             "this pool has no budget, and the kernel driver decides what stays: give device_budget "
             "to rmm_uvm.reinitialize or rmm_uvm.managed_pool"
         )
-    warn_of_budget(pool, stacklevel=3)
+    warn_of_budget(pool)
     return ResidencyStatistics(**counts)

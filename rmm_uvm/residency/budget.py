@@ -9,7 +9,6 @@ Covers the settings and their bounds. Does not cover keeping it, which is C++
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import cast
 
@@ -26,7 +25,7 @@ from rmm_uvm.support.units import (
     parse_size,
     whole_number,
 )
-from rmm_uvm.support.user_line import users_level
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = [
     "Budget",
@@ -361,11 +360,10 @@ def budget_for(
         )
     refuse_larger(budget.budget_bytes, total_bytes)
     if not oversubscribable:
-        warnings.warn(
+        warn_user(
             f"{name} is {format_bytes(budget.budget_bytes)}, and the device keeps none: "
             f"{oversubscribable.reason}. Leave it out",
             CapacityWarning,
-            stacklevel=users_level(),
         )
         return None
     return budget

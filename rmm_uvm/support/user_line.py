@@ -1,26 +1,217 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which line of a program a warning is about, where that line called us by many ways."""
+"""The line of the user's program that a warning names.
+
+Never one of this package or of Python's standard library. Where no line of the program runs any
+more, as at its end, a warning names the line that made what it is about, or else the script.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import os
 import sys
+import sysconfig
+import threading
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["users_level"]
+__all__ = ["CodeLine", "Place", "line_here", "place_of", "users_line", "warn_user"]
 
-_OURS = f"{Path(__file__).parents[1]}/"
+_Whose: TypeAlias = Literal["user", "library", "standard", "ours"]
+
+_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+_SITES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
-def users_level() -> int:
-    """Return the ``stacklevel`` with which our caller warns at the line that called this package.
+def _folders(*names: str) -> tuple[str, ...]:
+    return tuple(path + os.sep for name in names if (path := sysconfig.get_path(name)))
+
+
+_LIBRARIES = _folders("purelib", "platlib", "scripts")
+_STANDARD = (*_folders("stdlib", "platstdlib"), "<frozen ")
+# Modules that stand between a program and what was called while it waited for events.
+_LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners"})
+
+
+@dataclasses.dataclass(frozen=True)
+class CodeLine:
+    """A line of code, also when its frame is gone.
+
+    Parameters
+    ----------
+    file : str
+        Its file, as tracebacks show it.
+    number : int
+        From 1 on.
+    module : str
+        Its module, for filters of warnings.
+    registry : dict or None
+        Where the module notes what was warned of already. None: each warning is shown.
+    """
+
+    file: str
+    number: int
+    module: str
+    registry: dict[Any, Any] | None = None
+
+    @classmethod
+    def of(cls, frame: FrameType) -> CodeLine:
+        """Return the line that a frame runs. The frame is not kept, nor what its function has."""
+        return cls(
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            frame.f_globals.get("__name__") or "<unknown>",
+            frame.f_globals.setdefault("__warningregistry__", {}),
+        )
+
+    def warn(self, message: str, category: type[Warning]) -> None:
+        """Warn at this line."""
+        if warnings is None:  # late in the end of Python
+            return
+        warnings.warn_explicit(
+            message, category, self.file, self.number, module=self.module, registry=self.registry
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a thread is.
+
+    Parameters
+    ----------
+    steady : bool
+        An exception raised here is raised in user code or in something that it called. False
+        inside this package, and where an event loop waits: an exception would break either.
+    in_cell : bool
+        A notebook cell, or an IPython prompt's input, is running.
+    """
+
+    steady: bool
+    in_cell: bool
+
+
+def place_of(frame: FrameType | None) -> Place:
+    """Return where a thread is whose innermost frame of interest is `frame`.
+
+    Parameters
+    ----------
+    frame : FrameType or None
+        Frames from here outwards count.
+    """
+    in_user_code = in_cell = False
+    steady = True
+    for each in _outwards(frame):
+        module = each.f_globals.get("__name__", "")
+        if module == "IPython.core.interactiveshell" and each.f_code.co_name == "run_code":
+            in_cell = True
+        if in_user_code:
+            continue
+        whose = _whose(each)
+        in_user_code = whose == "user"
+        if whose == "ours" or module in _LOOPS:
+            steady = False
+    return Place(steady and in_user_code, in_cell)
+
+
+def line_here() -> CodeLine | None:
+    """Return the innermost line of user code of this thread, or None.
 
     Examples
     --------
-    >>> users_level()
+    >>> line_here().number
     1
     """
-    frame, level = sys._getframe(1), 1
-    while frame.f_code.co_filename.startswith(_OURS) and frame.f_back is not None:
-        frame, level = frame.f_back, level + 1
-    return level
+    frame = _users_frame(sys._getframe(1))
+    return None if frame is None else CodeLine.of(frame)
+
+
+def users_line(about: CodeLine | None = None) -> CodeLine:
+    """Return the line of the program that a warning names.
+
+    The first that there is: the innermost line of user code of this thread, or of another one that
+    the program waits for before it ends; of a library, unless an event loop called it; `about`; a
+    line of user code of a daemon thread; the first line of the script.
+
+    Parameters
+    ----------
+    about : CodeLine or None
+        The line that made what the warning is about.
+    """
+    here = sys._getframe(1)
+    found = _users_frame(here) or _elsewhere(daemon=False) or _librarys_frame(here)
+    if found is None and about is not None:
+        return about
+    found = found or _elsewhere(daemon=True)
+    if found is not None:
+        return CodeLine.of(found)
+    main = sys.modules.get("__main__")
+    # A script has no `__file__` any more when it has ended; its loader still knows the file.
+    loader = getattr(main, "__loader__", None)
+    file = getattr(main, "__file__", None) or getattr(loader, "path", None) or "<string>"
+    return CodeLine(file, 1, "__main__")
+
+
+def warn_user(message: str, category: type[Warning], about: CodeLine | None = None) -> None:
+    """Warn at the line of the program that `users_line` returns.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("the device is full", UserWarning)
+    >>> str(caught[0].message), caught[0].lineno
+    ('the device is full', 3)
+    """
+    users_line(about).warn(message, category)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    return next((each for each in _outwards(frame) if _whose(each) == "user"), None)
+
+
+def _librarys_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of an installed package: where that is the program itself."""
+    for each in _outwards(frame):
+        if each.f_globals.get("__name__") in _LOOPS:
+            return None
+        if _whose(each) == "library":
+            return each
+    return None
+
+
+def _elsewhere(*, daemon: bool) -> FrameType | None:
+    """Return the innermost frame of user code in another thread; the main one comes first."""
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]  # our own frame, which would keep itself and its callers
+    numbers = [each.ident for each in threading.enumerate() if each.daemon is daemon]
+    found = (_users_frame(frames.get(number)) for number in numbers if number is not None)
+    return next(filter(None, found), None)
+
+
+def _whose(frame: FrameType) -> _Whose:
+    name = frame.f_code.co_filename
+    # Code without a file, such as of a dataclass, belongs to the module that it was made for.
+    if name.startswith("<") and not name.startswith("<frozen "):
+        name = frame.f_globals.get("__file__") or name
+    return _whose_file(name)
+
+
+@functools.lru_cache(maxsize=1000)
+def _whose_file(name: str) -> _Whose:
+    if name.startswith(_OURS):
+        return "ours"
+    if name.startswith(_LIBRARIES) or any(each in name for each in _SITES):
+        return "library"
+    return "standard" if name.startswith(_STANDARD) else "user"

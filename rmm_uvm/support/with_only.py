@@ -9,46 +9,19 @@ would be told.
 from __future__ import annotations
 
 import functools
-import sys
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, ParamSpec, TypeVar
 
 from rmm_uvm.errors import NotEnteredWarning
+from rmm_uvm.support.user_line import CodeLine
 
-__all__ = ["CallerLine", "WithOnly"]
+__all__ = ["WithOnly"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class CallerLine:
-    """The line that called the function which makes this, for what is said of it later."""
-
-    __slots__ = ("_file", "_globals", "_number")
-
-    def __init__(self) -> None:
-        asked = sys._getframe(1)
-        # No frame is kept: it would keep all that its function has. And a thread may begin with us.
-        frame = asked.f_back or asked
-        self._file, self._number = frame.f_code.co_filename, frame.f_lineno
-        self._globals = frame.f_globals
-
-    def warn_never_entered(self, hint: str) -> None:
-        """Warn about it, once where it stands in a loop."""
-        if warnings is None:  # late in the end of Python
-            return
-        warnings.warn_explicit(
-            hint,
-            NotEnteredWarning,
-            self._file,
-            self._number,
-            module=self._globals.get("__name__", "<unknown>"),
-            registry=self._globals.setdefault("__warningregistry__", {}),
-        )
 
 
 class WithOnly(AbstractContextManager[T], Generic[T]):
@@ -60,14 +33,14 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
         Returns the context that is entered; called when it is.
     hint : str
         What to warn of where it never is, and what to do.
-    line : CallerLine
+    line : CodeLine
         What the warning is about, not the line at which it happens to go.
     """
 
     _opened: Callable[[], AbstractContextManager[T]] | None = None
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[T]], hint: str, line: CallerLine
+        self, opened: Callable[[], AbstractContextManager[T]], hint: str, line: CodeLine
     ) -> None:
         self._hint = hint
         self._context: AbstractContextManager[T] | None = None
@@ -107,4 +80,4 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
 
     def __del__(self) -> None:
         if self._opened is not None:
-            self._line.warn_never_entered(self._hint)
+            self._line.warn(self._hint, NotEnteredWarning)

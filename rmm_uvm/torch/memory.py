@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +27,7 @@ from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.off_switch import OFF, is_off
 from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
+from rmm_uvm.support.user_line import warn_user
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.announcements import announcing
@@ -213,12 +213,10 @@ class TorchMemory:
             self._stop_following()
             if not isinstance(error, Exception):
                 raise  # an interrupt is the program's
-            warnings.warn(
-                MonitorWarning(
-                    "torch is past the budget, and what it uses cannot be announced: "
-                    f"{type(error).__name__}: {error}; memory leaves in the order of its age"
-                ),
-                stacklevel=2,
+            warn_user(
+                "torch is past the budget, and what it uses cannot be announced: "
+                f"{type(error).__name__}: {error}; memory leaves in the order of its age",
+                MonitorWarning,
             )
             return
         self._uses, self._copies = uses, copies
@@ -240,12 +238,10 @@ class TorchMemory:
         try:
             streams = CudaSideStreams(self.managed_mr.driver, staging_bytes_of(budget_bytes))
         except (RuntimeError, MemoryError) as error:
-            warnings.warn(
-                MonitorWarning(
-                    "activations='copy' was asked for, and there are no streams for copies: "
-                    f"{error}; activations migrate"
-                ),
-                stacklevel=2,
+            warn_user(
+                "activations='copy' was asked for, and there are no streams for copies: "
+                f"{error}; activations migrate",
+                MonitorWarning,
             )
             return None
         managed = self._managed

@@ -19,10 +19,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import ConfigurationError, NotEnteredWarning
 from rmm_uvm.recording.recorded import Stage
 from rmm_uvm.support.messages import shown
-from rmm_uvm.support.with_only import CallerLine
+from rmm_uvm.support.user_line import CodeLine, users_line
 
 __all__ = ["StageLog", "stage", "subscribe", "unsubscribe"]
 
@@ -209,17 +209,18 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     __slots__ = ("_unused", "name")
 
     def __init__(self, name: str) -> None:
-        self._unused: CallerLine | None = None
+        self._unused: CodeLine | None = None
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"stage({shown(name)}): give it a name, such as 'etl'")
         self.name = name
-        self._unused = CallerLine()
+        self._unused = users_line()
 
     def __del__(self) -> None:
         if self._unused is not None:
-            self._unused.warn_never_entered(
+            self._unused.warn(
                 f"rmm_uvm.stage({self.name!r}) was never entered, so nothing has that name: "
-                f"write `with rmm_uvm.stage({self.name!r}):`, or put it before a function"
+                f"write `with rmm_uvm.stage({self.name!r}):`, or put it before a function",
+                NotEnteredWarning,
             )
 
     def __enter__(self) -> stage:

@@ -164,4 +164,4 @@ def test_kernel_shows_a_warning_under_the_cell_that_runs(tmp_path: Path) -> None
         (False, False),
     ]
     assert "EvictionWarning: device 0: noticed in two; use fewer" in shown[1]
-    assert shown[3] == "rmm_uvm:1: EvictionWarning: device 0: noticed after three; use fewer\n"
+    assert shown[3] == "In[4]:1: EvictionWarning: device 0: noticed after three; use fewer\n"

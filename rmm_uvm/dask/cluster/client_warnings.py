@@ -10,13 +10,13 @@ itself. For one without, as where this package is missing::
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from rmm_uvm.dask.cluster.gathering import Said, WarningGatherer
 from rmm_uvm.dask.worker.figures import NAME
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["warn_here"]
 
@@ -39,7 +39,7 @@ def warn_here(client: Any) -> None:
     Warns
     -----
     FindingWarning
-        Later, in the thread of the client's event loop, as Dask's own warnings.
+        Later, in the thread of the client's event loop, at the line that the program runs then.
     """
     if not hasattr(client, "subscribe_topic"):
         raise ConfigurationError(
@@ -56,4 +56,4 @@ async def _warn(client: Any, said: Said) -> None:
 
     announced = [message for _, message in await client.get_events(ANNOUNCEMENTS)]
     if not announced or announced[-1] != {"action": "begin"}:
-        warnings.warn(said.text, said.category, stacklevel=2)
+        warn_user(said.text, said.category)

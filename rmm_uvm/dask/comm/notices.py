@@ -11,12 +11,12 @@ import collections
 import logging
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
 from rmm_uvm.errors import IpcPoolWarning
 from rmm_uvm.support.units import format_bytes
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["QUIET_SECONDS", "Listener", "Notices", "Remarks", "subscribe", "unsubscribe"]
 
@@ -85,7 +85,7 @@ class Notices:
             listeners = tuple(self._listeners)
         logger.warning(text)
         try:
-            warnings.warn(text, IpcPoolWarning, stacklevel=2)
+            warn_user(text, IpcPoolWarning)
         except IpcPoolWarning:
             logger.debug("the warning filter makes an error of this: it stays a log record")
         for listener in listeners:

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import MonitorWarning
+from rmm_uvm.support.user_line import warn_user
 
 __all__ = ["Announcer", "Parts", "Use", "stands_in"]
 
@@ -208,11 +208,10 @@ class Announcer:
         first = not self.failures
         self.failures[name] = f"{type(error).__name__}: {error}"
         if first:
-            warnings.warn(
+            warn_user(
                 f"what {self.library} uses in {name} cannot be seen ({self.failures[name]}), and "
                 "comes by page faults: announce it with rmm_uvm.touch",
                 MonitorWarning,
-                stacklevel=5,
             )
 
 

@@ -3,8 +3,9 @@
 """How findings reach people: as warnings, exceptions, log records, or by a call.
 
 A warning is shown by the main thread, at the line of user code that runs there, and in a notebook
-under a running cell: never by the thread that noticed. Does not cover what is found; see
-`rmm_uvm.watch.judging.policy`.
+under a running cell: never by the thread that noticed. Where no user code runs there any more, the
+warning names the line that ran when it was found, or the one that began to watch. Does not cover
+what is found; see `rmm_uvm.watch.judging.policy`.
 
 Listeners are of the process and not of a monitor, since programs start others: a Dask worker hears
 of findings also after ``client.run(rmm_uvm.reinitialize)``. Where several monitors watch the same
@@ -19,7 +20,6 @@ import logging
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, cast
 
@@ -28,7 +28,7 @@ from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.finding import WARNING_OF, Finding
 from rmm_uvm.support.messages import shown
-from rmm_uvm.watch.telling.user_code import Place, place_of
+from rmm_uvm.support.user_line import CodeLine, line_here, place_of, users_line, warn_user
 
 __all__ = ["Delivery", "Listener", "OnFinding", "checked_on_finding", "subscribe", "tell"]
 
@@ -150,11 +150,12 @@ class Delivery:
         self._others_warn = others_warn
         self._in_main_thread = on_finding in ("warn", "raise")
         # No lock: a fork may come at any time, and a deque needs none.
-        self._waiting: collections.deque[Finding] = collections.deque()
+        self._waiting: collections.deque[tuple[Finding, CodeLine]] = collections.deque()
         self._called = False
         self._delays = 0
         self._closed = False
         self._pid = os.getpid()
+        self._about = line_here()
         self._look: Callable[[], object] | None = None
         self._shell = _ipython() if self._in_main_thread else None
         if self._shell is not None:
@@ -181,7 +182,7 @@ class Delivery:
         if self._on_finding is not None:
             tell(finding)
         if self._in_main_thread:
-            self._waiting.append(finding)
+            self._waiting.append((finding, users_line(self._about)))
         elif callable(self._on_finding):
             try:
                 self._on_finding(finding)
@@ -215,7 +216,7 @@ class Delivery:
             self._shell.events.unregister("post_run_cell", self._after_cell)
             self._shell = None
         if in_main_thread:
-            self._warn_of_all(place_of(sys._getframe(1)))
+            self._warn_of_all()
 
     def _run(self) -> None:
         """Show what waits; the main thread calls this between two bytecodes of anything."""
@@ -223,38 +224,39 @@ class Delivery:
         place = place_of(sys._getframe(1))
         if self._shell is not None and not place.in_cell:
             return  # nothing would tell a notebook where to show it: the next cell does
-        while (finding := self._next()) is not None:
+        while (found := self._next()) is not None:
             try:
-                self._show(finding, place)
+                self._show(*found)
             except Exception as error:
                 self._delays += 1
                 if place.steady:
                     raise
                 if self._delays <= _MOST_DELAYS:
-                    self._waiting.appendleft(finding)
+                    self._waiting.appendleft(found)
                     return
                 if not _told_event_loop(error):
                     raise
             self._delays = 0
 
     def _after_cell(self, result: object = None) -> None:
-        """Show what waits, under the cell that just ran: no line of it is to blame."""
-        del result
+        """Show what waits, under the cell that just ran, whose first line stands for it."""
         if self._look is not None:
             self._look()
-        self._warn_of_all(Place(None, steady=False, in_cell=False))
+        number = getattr(result, "execution_count", None)
+        self._warn_of_all(CodeLine(f"In[{number or ''}]", 1, "__main__"))
 
-    def _warn_of_all(self, place: Place) -> None:
+    def _warn_of_all(self, line: CodeLine | None = None) -> None:
         refused: Exception | None = None
-        while (finding := self._next()) is not None:
+        while (found := self._next()) is not None:
             try:
-                _warn(finding, place)
+                finding, then = found
+                (line or users_line(then)).warn(str(finding), WARNING_OF[finding.kind])
             except Exception as error:
                 refused = refused or error
         if refused is not None:
             raise refused
 
-    def _next(self) -> Finding | None:
+    def _next(self) -> tuple[Finding, CodeLine] | None:
         if os.getpid() != self._pid:
             self._waiting.clear()
         try:
@@ -262,10 +264,11 @@ class Delivery:
         except IndexError:
             return None
 
-    def _show(self, finding: Finding, place: Place) -> None:
+    def _show(self, finding: Finding, then: CodeLine) -> None:
+        category = WARNING_OF[finding.kind]
         if self._on_finding == "raise":
-            raise WARNING_OF[finding.kind](str(finding))
-        _warn(finding, place)
+            raise category(str(finding))
+        warn_user(str(finding), category, then)
 
     def _log(self, finding: Finding) -> None:
         if self._on_finding is None:
@@ -278,21 +281,6 @@ class Delivery:
 
 def _logger() -> logging.Logger:
     return logging.getLogger("rmm_uvm.watch")
-
-
-def _warn(finding: Finding, place: Place) -> None:
-    category, frame = WARNING_OF[finding.kind], place.frame
-    if frame is None:
-        warnings.warn_explicit(str(finding), category, "rmm_uvm", 1)
-        return
-    warnings.warn_explicit(
-        str(finding),
-        category,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__") or "<unknown>",
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
 
 
 def _told_event_loop(error: Exception) -> bool:

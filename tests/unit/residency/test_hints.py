@@ -362,10 +362,10 @@ def test_context_that_is_kept_until_the_program_ends_warns_too(tmp_path: Path) -
     program = tmp_path / "program.py"
     program.write_text(
         "import contextlib\n"
-        "from rmm_uvm.support.with_only import CallerLine, WithOnly\n"
-        "def opened(): return WithOnly(contextlib.nullcontext, 'nothing was done', CallerLine())\n"
-        "kept = opened()\n"
-        "with opened(): pass\n"
+        "from rmm_uvm.support.user_line import users_line\n"
+        "from rmm_uvm.support.with_only import WithOnly\n"
+        "kept = WithOnly(contextlib.nullcontext, 'nothing was done', users_line())\n"
+        "with WithOnly(contextlib.nullcontext, 'nothing was done', users_line()): pass\n"
     )
     ended = subprocess.run(
         [sys.executable, "-P", str(program)], capture_output=True, text=True, check=True
