@@ -125,7 +125,7 @@ class Watch:
         if monitor is None:
             return None
         try:
-            # What is found this late stands in the summary; as a warning it would name our line.
+            # What is found this late stands in the summary, right below.
             with warnings.catch_warnings(), contextlib.suppress(FindingWarning):
                 warnings.simplefilter("ignore", FindingWarning)
                 monitor.stop()

@@ -36,6 +36,8 @@ _LIBRARIES = _folders("purelib", "platlib", "scripts")
 _STANDARD = (*_folders("stdlib", "platstdlib"), "<frozen ")
 # Modules that stand between a program and what was called while it waited for events.
 _LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners"})
+# What `python -c` is given in processes that multiprocessing starts.
+_STARTS = frozenset({"spawn_main", "multiprocessing.forkserver"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +136,8 @@ def users_line(about: CodeLine | None = None) -> CodeLine:
     """Return the line of the program that a warning names.
 
     The first that there is: the innermost line of user code of this thread, or of another one that
-    the program waits for before it ends; of a library, unless an event loop called it; `about`; a
-    line of user code of a daemon thread; the first line of the script.
+    the program waits for before it ends; of an installed program; `about`; a line of user code of a
+    daemon thread; the first line of the script.
 
     Parameters
     ----------
@@ -182,12 +184,21 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def _librarys_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of an installed package: where that is the program itself."""
+    """Return the innermost frame of a program that is installed itself, or of what it called.
+
+    What this package or an event loop called is no part of it.
+    """
+    innermost = None
     for each in _outwards(frame):
-        if each.f_globals.get("__name__") in _LOOPS:
+        module, whose = each.f_globals.get("__name__"), _whose(each)
+        if module in _LOOPS:
             return None
-        if _whose(each) == "library":
-            return each
+        if whose == "ours":
+            innermost = None
+        elif whose == "library":
+            innermost = innermost or each
+            if module == "__main__":
+                return innermost
     return None
 
 
@@ -202,6 +213,8 @@ def _elsewhere(*, daemon: bool) -> FrameType | None:
 
 def _whose(frame: FrameType) -> _Whose:
     name = frame.f_code.co_filename
+    if name == "<string>" and not _STARTS.isdisjoint(frame.f_code.co_names):
+        return "standard"
     # Code without a file, such as of a dataclass, belongs to the module that it was made for.
     if name.startswith("<") and not name.startswith("<frozen "):
         name = frame.f_globals.get("__file__") or name

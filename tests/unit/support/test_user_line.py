@@ -269,3 +269,24 @@ def test_program_that_is_installed_as_a_library_is_named_while_it_runs(tmp_path:
     site.mkdir()
     named, right = named_by(site, "say()  # NAMED\n")
     assert named == right
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_process_of_multiprocessing_without_user_code_names_the_script(
+    tmp_path: Path, method: str
+) -> None:
+    named, first = named_by(
+        tmp_path,
+        f"""
+import multiprocessing
+from rmm_uvm.support import user_line
+if __name__ == "__main__":
+    # The child runs nothing of this file but its definitions.
+    arguments = ("text", UserWarning)
+    context = multiprocessing.get_context({method!r})
+    process = context.Process(target=user_line.warn_user, args=arguments)
+    process.start()
+    process.join()
+""",
+    )
+    assert named == first
