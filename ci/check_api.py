@@ -38,7 +38,8 @@ def public() -> set[str]:
     for module in modules():
         offered = importlib.import_module(module).__all__
         names |= {f"{module}.{name}" for name in offered if not name.startswith("__")}
-    return names
+    errors = importlib.import_module("rmm_uvm.errors").__all__  # documented there alone
+    return names - {f"rmm_uvm.{name}" for name in errors}
 
 
 def last_names(text: str) -> set[str]:

@@ -4,7 +4,8 @@
 
 `reinitialize` installs a managed-memory pool with prefetch-on-allocate for cuDF, CuPy and, on
 request, PyTorch. The building blocks are in `rmm_uvm.mr`, `managed_pool` and `ipc_pool`; `ipc`
-opens what other processes export from theirs.
+opens what other processes export from theirs. Errors and warnings are here too, to be caught and
+filtered; `rmm_uvm.errors` says what each is.
 
 Names are imported when they are first used, so that ``rmm-uvm doctor`` can say what is wrong with
 an installation in which they cannot be.
@@ -20,6 +21,31 @@ if TYPE_CHECKING:
     from rmm_uvm import harvest, ipc, mr
     from rmm_uvm.doctor.links import topology
     from rmm_uvm.drivers import cuda_driver, simulated_device
+    from rmm_uvm.errors import (
+        AmplificationWarning,
+        AvailabilityError,
+        BudgetWarning,
+        CapacityWarning,
+        ConfigurationError,
+        DataError,
+        DeviceTakenWarning,
+        DoubleFreeError,
+        DriverError,
+        EvictionWarning,
+        FindingWarning,
+        HostMemoryWarning,
+        IpcPoolWarning,
+        MonitorWarning,
+        NeighborWarning,
+        NotEnteredWarning,
+        OutOfRangeError,
+        OversubscriptionWarning,
+        PredictionWarning,
+        PrefetchEvictionWarning,
+        ReplacedResourceWarning,
+        UvmError,
+        UvmWarning,
+    )
     from rmm_uvm.planner import plan
     from rmm_uvm.pool.build import ipc_pool, managed_pool
     from rmm_uvm.pool.hints import advise, evict, pin, prefetch, touch
@@ -33,6 +59,29 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AmplificationWarning",
+    "AvailabilityError",
+    "BudgetWarning",
+    "CapacityWarning",
+    "ConfigurationError",
+    "DataError",
+    "DeviceTakenWarning",
+    "DoubleFreeError",
+    "DriverError",
+    "EvictionWarning",
+    "FindingWarning",
+    "HostMemoryWarning",
+    "IpcPoolWarning",
+    "MonitorWarning",
+    "NeighborWarning",
+    "NotEnteredWarning",
+    "OutOfRangeError",
+    "OversubscriptionWarning",
+    "PredictionWarning",
+    "PrefetchEvictionWarning",
+    "ReplacedResourceWarning",
+    "UvmError",
+    "UvmWarning",
     "__version__",
     "advise",
     "cuda_driver",
@@ -90,6 +139,11 @@ _NAME_THERE = {  # classes that are used as functions are
 
 
 def __getattr__(name: str) -> Any:
+    if name in __all__ and name.endswith(("Error", "Warning")):
+        # Without what is compiled: filters of warnings are set before anything else.
+        value = getattr(importlib.import_module("rmm_uvm.errors"), name)
+        globals()[name] = value
+        return value
     if name in _EXTRAS:
         return importlib.import_module(f"rmm_uvm.{name}")
     if name not in _MODULES and name not in _MODULE_OF:

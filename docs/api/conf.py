@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 import rmm_uvm
 
@@ -32,3 +34,15 @@ autodoc_default_options = {"members": True, "imported-members": True, "show-inhe
 autodoc_preserve_defaults = True
 # `name` in a docstring is a name: a link where there is something to link to.
 default_role = "any"
+
+
+def _is_on_its_own_page(app: Any, *asked: Any) -> bool | None:
+    """Leave errors and warnings of the front page to that of `rmm_uvm.errors`."""
+    one = asked[2]
+    is_error = inspect.isclass(one) and issubclass(one, BaseException)
+    return True if is_error and app.env.docname == "rmm_uvm" else None
+
+
+def setup(app: Any) -> None:
+    """Have each thing documented once."""
+    app.connect("autodoc-skip-member", _is_on_its_own_page)

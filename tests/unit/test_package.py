@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import rmm_uvm
+from rmm_uvm import errors
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"(?<![\w/.])rmm_uvm(?:\.[A-Za-z]\w*)+(?![\w/])")
@@ -100,6 +102,44 @@ def test_other_names_are_not_there_and_only_public_ones_are_listed() -> None:
     listed = {name for name in dir(rmm_uvm) if not name.startswith("__")}
     assert listed <= set(rmm_uvm.__all__)
     assert {"reinitialize", "mr", "plan"} <= listed
+
+
+def test_errors_and_warnings_are_on_the_front_page_without_what_is_compiled() -> None:
+    for name in errors.__all__:
+        assert getattr(rmm_uvm, name) is getattr(errors, name)
+        assert name in dir(rmm_uvm)
+    done = run("-c", "import sys, rmm_uvm; rmm_uvm.UvmError; print('rmm_uvm._lib' in sys.modules)")
+    assert done.stdout == "False\n"
+    assert not hasattr(rmm_uvm, "OtherWarning")
+
+
+def test_type_checkers_know_every_name_of_the_front_page() -> None:
+    tree = ast.parse(Path(rmm_uvm.__file__).read_text())
+    told = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rmm_uvm")
+        for alias in node.names
+    }
+    assert told == set(rmm_uvm.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("filter_", ["ignore::rmm_uvm.OversubscriptionWarning", "ignore:device 0"])
+@pytest.mark.parametrize("variable", [False, True])
+def test_filters_given_to_python_hold(
+    filter_: str,
+    variable: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = (
+        "import warnings, rmm_uvm\n"
+        "warnings.warn('device 0: full', rmm_uvm.OversubscriptionWarning)\n"
+        "warnings.warn('none', rmm_uvm.EvictionWarning)\n"
+    )
+    if variable:
+        monkeypatch.setenv("PYTHONWARNINGS", filter_)
+    done = run(*(() if variable else ("-W", filter_)), "-c", code)
+    assert done.stderr.splitlines() == ["<string>:3: EvictionWarning: none"]
 
 
 def test_package_and_command_line_run_as_modules() -> None:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import textwrap
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import torch
 
 import rmm_uvm
 import rmm_uvm.torch
+from rmm_uvm import AmplificationWarning, OversubscriptionWarning
 from rmm_uvm_mortgage.generate import GeneratorConfig, generate
 
 from ...other_process import other_process
@@ -125,6 +127,18 @@ def test_monitor_tells_of_the_stage(
             eval(call, names)
         names.clear()
     assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
+@runs(
+    "troubleshooting.md",
+    'warnings.filterwarnings("ignore", category=rmm_uvm.OversubscriptionWarning)',
+)
+def test_filters_of_warnings_ignore_one_and_make_an_error_of_another(snippet: Snippet) -> None:
+    with warnings.catch_warnings():
+        execute(snippet.text)
+        warnings.warn("ignored", OversubscriptionWarning, stacklevel=1)
+        with pytest.raises(AmplificationWarning):
+            warnings.warn("an error", AmplificationWarning, stacklevel=1)
 
 
 @runs("polars.md", "config = MemoryResourceConfig(")
