@@ -2,34 +2,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Magics for IPython and Jupyter: ``%load_ext rmm_uvm``, then ``%%uvm`` and ``%uvm_report``.
 
-``%%uvm`` runs a cell and prints below it what it moved, and advice about it. ``%uvm_report`` shows
-the timeline. Both work on the monitor that `rmm_uvm.reinitialize` started last, else on one that
+``%%uvm`` runs a cell and prints below it what it moved, and advice about it. With a name the cell
+is a stage of that name, as with `rmm_uvm.stage`; without one it is in no stage. ``%uvm_report``
+shows the timeline. Both work on the monitors that `rmm_uvm.reinitialize` started, else on one that
 runs. Where none watches all devices that have a pool of ours, ``%%uvm`` starts one for its cell.
 """
 
 from __future__ import annotations
 
 import ast
+import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report
 from rmm_uvm.report.summary import cell_summary
-from rmm_uvm.report.words import clock_text
+from rmm_uvm.report.words import clock_text, plain_name
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.support.requirements import install_extra
 from rmm_uvm.watch.monitor import Monitor, running
 from rmm_uvm.watch.sampling.sources import devices_to_watch
+from rmm_uvm.watch.stages import stage
 
 __all__ = ["load", "unload"]
 
 _OPTIONS = {"--faults": "faults", "--attribution": "cupti"}
 """By option: the source that it needs."""
+
+_A_NAME = "write %%uvm etl, or %%uvm 'load data'"
 
 _NO_MONITOR = "no monitor runs: rmm_uvm.reinitialize() starts one, and %%uvm does for its cell"
 
@@ -68,13 +73,14 @@ class _Magics:
     def uvm(self, line: str, cell: str) -> None:
         """Run a cell, then print what it moved and what to do about it.
 
-        Usage: %%uvm [--faults] [--attribution]
+        Usage: %%uvm [NAME] [--faults] [--attribution]
 
+        NAME makes a stage of the cell, which reports and traces then tell apart.
         --faults counts page faults: a program that only faults takes up to 10 % longer.
         --attribution tells why pages moved: one that faults takes two to four times as long.
         """
         __tracebackhide__ = True
-        wanted = self._options(line)
+        name, wanted = self._asked(line)
         try:
             body, last = self._compiled(cell)
         except SyntaxError as error:
@@ -84,35 +90,45 @@ class _Magics:
                     "asyncio.run calls, or watch with %uvm_report"
                 )
             raise error.with_traceback(None) from None  # where it was compiled is our business
-        with self._watched(wanted):
+        with self._watched(name, wanted):
             exec(body, self._shell.user_ns)
             if last is not None:
                 exec(last, self._shell.user_ns)
 
     def uvm_report(self, line: str) -> None:
-        """Show the timeline of the running monitor, or else of the last %%uvm cell."""
+        """Show the timelines of all watched devices, or else that of the last %%uvm cell."""
         from IPython.display import HTML, display
 
         if line.strip():
             self._refuse(f"%uvm_report takes no options, but got {line.strip()!r}")
-        monitor = _found(())
-        recording = self._last if monitor is None else monitor.recording()
-        if recording is None:
+        recordings = [monitor.recording() for monitor in _of_all_devices()]
+        if not recordings and self._last is not None:
+            recordings = [self._last]
+        if not recordings:
             print(_NO_MONITOR)
-            return
-        report = Report(recording)
+        for recording in recordings:
+            report = Report(recording)
+            try:
+                display(HTML(report.inline()))
+            except AvailabilityError as error:  # no Bokeh: the summary needs none
+                print(f"{report}\n\n{error}")
+
+    def _asked(self, line: str) -> tuple[str, tuple[str, ...]]:
+        """Return the name of the cell's stage, "" for none, and the options."""
         try:
-            display(HTML(report.inline()))
-        except AvailabilityError as error:  # no Bokeh: the summary needs none
-            print(f"{report}\n\n{error}")
-
-    def _options(self, line: str) -> tuple[str, ...]:
-        given = line.split()
-        if unknown := [option for option in given if option not in _OPTIONS]:
+            given = shlex.split(line)
+        except ValueError as error:
+            self._refuse(f"%%uvm {line}: {str(error).lower()}; {_A_NAME}")
+        options = tuple(each for each in given if each.startswith("-"))
+        if unknown := [each for each in options if each not in _OPTIONS]:
             self._refuse(f"%%uvm has no option {unknown[0]!r}: {', '.join(_OPTIONS)}")
-        return tuple(given)
+        names = [each for each in given if each not in options]
+        if names[1:] or names == [""]:
+            told = " ".join(map(repr, names))
+            self._refuse(f"%%uvm takes one name for the cell's stage, and got {told}: {_A_NAME}")
+        return "".join(names), options
 
-    def _refuse(self, message: str) -> None:
+    def _refuse(self, message: str) -> NoReturn:
         from IPython.core.error import UsageError
 
         raise UsageError(message)
@@ -131,7 +147,7 @@ class _Magics:
         return shell.compile(tree, name, "exec"), last
 
     @contextmanager
-    def _watched(self, wanted: tuple[str, ...]) -> Iterator[None]:
+    def _watched(self, name: str, wanted: tuple[str, ...]) -> Iterator[None]:
         """Watch what runs inside; print at its end, also if it fails."""
         __tracebackhide__ = True
         monitor, problem = _found(wanted, devices_to_watch(None)), ""
@@ -144,17 +160,19 @@ class _Magics:
         begin_seconds = 0.0 if monitor is None or own else _now(monitor)
         clock = time.perf_counter()
         try:
-            yield
+            with stage(name) if name else nullcontext():
+                yield
         finally:
             if monitor is None:
                 seconds = time.perf_counter() - clock
-                print(f"uvm: {clock_text(seconds)}, not watched: {problem}")
+                told = f"uvm, {plain_name(name, 40)}" if name else "uvm"
+                print(f"{told}: {clock_text(seconds)}, not watched: {problem}")
             else:
                 end_seconds = _now(monitor)
                 if own is not None:
                     own.stop()
                 self._last = monitor.recording()
-                print(cell_summary(self._last, begin_seconds, end_seconds))
+                print(cell_summary(self._last, begin_seconds, end_seconds, name))
 
 
 def _awaits(error: SyntaxError) -> bool:
@@ -171,6 +189,18 @@ def _found(wanted: tuple[str, ...], device_ids: tuple[int, ...] = ()) -> Monitor
         if watched.issuperset(device_ids) and all(sources.get(_OPTIONS[each]) for each in wanted):
             return monitor
     return None
+
+
+def _of_all_devices() -> list[Monitor]:
+    """Return the last monitors that watch what is watched now, in order of their devices."""
+    found: list[Monitor] = []
+    watched: set[int] = set()
+    for monitor in reversed(running()):
+        devices = {facts.device_id for facts in monitor.devices}
+        if not devices <= watched:
+            found.append(monitor)
+            watched |= devices
+    return sorted(found, key=lambda monitor: min(facts.device_id for facts in monitor.devices))
 
 
 def _temporary(wanted: tuple[str, ...]) -> Monitor:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording, exact_peak_bytes
 from rmm_uvm.report import words
-from rmm_uvm.report.figures import Figures, of_device
+from rmm_uvm.report.figures import Figures, of_device, stage_at
 from rmm_uvm.support.off_switch import OFF
 
-__all__ = ["Advice", "about", "alike", "collect", "message", "verdict"]
+__all__ = ["Advice", "about", "alike", "collect", "message", "verdict", "when"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +82,13 @@ def message(finding: Finding, recording: Recording) -> str:
     if float(factor) <= round(finding.value, 2):
         return finding.message
     return f"{finding.message}; at most {words.size(peak_bytes)}, {factor} times"
+
+
+def when(advice: Advice, recording: Recording) -> str:
+    """Return how often something was found, when first, and in which stage that was."""
+    stage = words.plain_name(stage_at(recording, advice.first_seconds), 40)
+    first = f"at {words.clock_text(advice.first_seconds)}" + f" in stage {stage}" * bool(stage)
+    return first if advice.count == 1 else f"{advice.count} times, first {first}"
 
 
 def verdict(recording: Recording) -> str:

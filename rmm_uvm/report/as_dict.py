@@ -10,7 +10,7 @@ from typing import Any
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import advice, budgets, causes
-from rmm_uvm.report.figures import by_stage, of_device
+from rmm_uvm.report.figures import by_stage, of_device, stage_at
 from rmm_uvm.report.series import DeviceSeries
 
 __all__ = ["FORMAT_VERSION", "as_dict"]
@@ -37,7 +37,8 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "failure": recording.failure,
         "verdict": "" if recording.findings else advice.verdict(recording),
         "advice": [
-            dataclasses.asdict(one) | {"text": str(one.finding)}
+            dataclasses.asdict(one)
+            | {"text": str(one.finding), "stage": stage_at(recording, one.first_seconds)}
             for one in advice.collect(recording.findings)
         ],
         "devices": [_device(recording, device) for device in recording.devices],

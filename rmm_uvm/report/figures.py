@@ -16,7 +16,7 @@ import numpy as np
 from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage, exact_peak_bytes
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 
-__all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device"]
+__all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device", "stage_at"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +125,21 @@ def by_stage(recording: Recording, device: RecordedDevice) -> tuple[StageFigures
         depth = min(stage.depth for stage in runs)
         rows.append(StageFigures(name, depth, len(runs), still_open, _of_spans(series, spans)))
     return tuple(rows)
+
+
+def stage_at(recording: Recording, seconds: float) -> str:
+    """Return the name of the innermost stage at a time since the monitor began; "" for none.
+
+    Where threads have stages of their own, the main thread's goes first.
+    """
+    around = [
+        stage
+        for stage in recording.stages
+        if stage.begin_seconds < seconds <= end_of(stage, recording)
+    ]
+    if not around:
+        return ""
+    return max(around, key=lambda one: (one.thread == "MainThread", one.begin_seconds)).name
 
 
 def end_of(stage: Stage, recording: Recording) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
-from rmm_uvm.report.advice import Advice, collect, message, verdict
+from rmm_uvm.report.advice import Advice, collect, message, verdict, when
 from rmm_uvm.report.as_html import INSTALL_HINT
 from rmm_uvm.report.document import (
     Block,
@@ -139,11 +139,9 @@ def advised(recording: Recording) -> tuple[Block, ...]:
 def _task(one: Advice, recording: Recording) -> Task:
     finding = one.finding
     where = f"device {finding.device_id}, " if len(recording.devices) > 1 else ""
-    when = f"{where}at {words.clock_text(one.first_seconds)}"
-    if one.count > 1:
-        when = f"{where}{one.count} times, first at {words.clock_text(one.first_seconds)}"
     said = words.plain_name(message(finding, recording), 300)
-    return Task(words.plain_name(finding.remedy, 300), said, when)
+    remedy = words.plain_name(finding.remedy, 300)
+    return Task(remedy, said, f"{where}{when(one, recording)}")
 
 
 def _section(device: RecordedDevice, blocks: Sequence[Block], prefix: str = "") -> Section:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
-from rmm_uvm.report.advice import Advice, collect, message, verdict
+from rmm_uvm.report.advice import Advice, collect, message, verdict, when
 from rmm_uvm.report.as_text import as_text, lines_of
 from rmm_uvm.report.document import (
     Block,
@@ -63,16 +63,20 @@ def summary(recording: Recording) -> Document:
     return dataclasses.replace(rest, sections=(*before, *stages, end))
 
 
-def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float) -> str:
+def cell_summary(
+    recording: Recording, begin_seconds: float, end_seconds: float, stage: str = ""
+) -> str:
     """Return the traffic from begin to end, seconds since the monitor began, and its advice.
 
-    A finding belongs to the stretch if it was made in it. Without a newline at the end.
+    A finding belongs to the stretch if it was made in it. Lines of traffic begin with the name of
+    the cell's stage, if it has one. Without a newline at the end.
     """
+    name = "uvm" + f", {words.plain_name(stage, 40)}" * bool(stage)
     lines: list[str] = []
     for device in recording.devices:
         figures = between(recording, device, begin_seconds, end_seconds)
         if not figures.empty:
-            lines.append(_cell_line(recording, device, figures))
+            lines.append(_cell_line(recording, device, figures, name))
     made = [f for f in recording.findings if begin_seconds < f.time_seconds <= end_seconds]
     if not lines:
         made = [finding for finding in made if finding.kind != "monitor"]  # this line says it
@@ -80,7 +84,7 @@ def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float)
         off = any(source.reason == OFF for source in recording.sources.values())
         reason = OFF if off else missing[0] if missing else "no device"
         seconds = words.clock_text(end_seconds - begin_seconds)
-        lines.append(f"uvm: {seconds}, memory could not be watched: {reason}")
+        lines.append(f"{name}: {seconds}, memory could not be watched: {reason}")
     blocks = [Paragraph(line, fit="keep") for line in lines]
     for one in collect(made):
         remedy = words.plain_name(one.finding.remedy, 200)
@@ -89,9 +93,9 @@ def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float)
     return as_text(Document((), tuple(blocks)), _CELL_WIDTH)
 
 
-def _cell_line(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
-    many = len(recording.devices) > 1
-    name = f"uvm, device {device.device_id}" if many else "uvm"
+def _cell_line(recording: Recording, device: RecordedDevice, figures: Figures, name: str) -> str:
+    if len(recording.devices) > 1:
+        name += f", device {device.device_id}"
     parts = [words.clock_text(figures.seconds)]
     if figures.host_to_device_bytes is not None:
         parts.append(f"{words.size(figures.host_to_device_bytes)} to the device")
@@ -145,11 +149,9 @@ def _advice(recording: Recording) -> Section:
 def _task(advice: Advice, recording: Recording) -> Task:
     finding = advice.finding
     where = f"device {finding.device_id}: " if len(recording.devices) > 1 else ""
-    when = f"at {words.clock_text(advice.first_seconds)}: "
-    if advice.count > 1:
-        when = f"{advice.count} times, first {when}at worst, "
-    said = words.plain_name(message(finding, recording), 300)
-    return Task(words.plain_name(finding.remedy, 200), f"{where}{when}{said}")
+    worst = "at worst, " if advice.count > 1 else ""
+    said = f"{when(advice, recording)}: {worst}{words.plain_name(message(finding, recording), 300)}"
+    return Task(words.plain_name(finding.remedy, 200), f"{where}{said}")
 
 
 def _devices(recording: Recording) -> list[Section]:

@@ -140,7 +140,7 @@ def test_watching_in_a_fresh_kernel_warns_under_the_cell_that_is_too_large(
     too_large = shown_by(notebook, 'with rmm_uvm.stage("too large")')
     assert "OversubscriptionWarning: device 0: 384.00 MiB" in too_large
     assert "AmplificationWarning" in too_large
-    assert shown_by(notebook, "%%uvm").startswith("uvm (simulated): ")
+    assert shown_by(notebook, "%%uvm").startswith("uvm, ten_parts (simulated): ")
     assert "truncated: False" in text
     assert "'eviction': " in text
     assert (kernel_directory / "report.html").stat().st_size > 1_000_000

@@ -112,6 +112,86 @@ def test_cell_is_watched_on_the_devices_of_all_calls(
     rmm_uvm.restore()
 
 
+NO_TRAFFIC = r"\(simulated\): [\d.]+ m?s, 0 B to the device, 0 B to the host"
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("etl", "etl"), ("--faults 'load data'", "load data"), ("a-b", "a-b")]
+)
+def test_cell_with_a_name_is_a_stage_of_that_name(
+    run: Run, capsys: pytest.CaptureFixture[str], line: str, name: str
+) -> None:
+    run("import rmm_uvm\nmonitor = rmm_uvm.monitor(publish=False, faults=True).start()")
+    run(f"%%uvm {line}\nbegun = [stage.name for stage in monitor.recording().stages]\n1 / 0")
+    assert re.search(f"^uvm, {name} {NO_TRAFFIC}", capsys.readouterr().out, re.MULTILINE)
+    (monitor,) = running()
+    (stage,) = monitor.recording().stages
+    assert (stage.name, stage.depth) == (name, 0)
+    assert stage.end_seconds < monitor.recording().duration_seconds  # though the cell failed
+    monitor.stop()
+
+
+def test_cell_without_a_name_is_in_no_stage(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("import rmm_uvm\nmonitor = rmm_uvm.monitor(publish=False).start()")
+    run("%%uvm\n1;")
+    assert re.search(f"^uvm {NO_TRAFFIC}", capsys.readouterr().out, re.MULTILINE)
+    (monitor,) = running()
+    assert monitor.recording().stages == ()
+    monitor.stop()
+
+
+def test_report_tells_what_a_named_cell_moved_and_was_warned_of(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+    run(SPILL)
+    run(f"%%uvm thrashing{THRASH}")
+    assert re.search(r"^uvm, thrashing \(simulated\): .* to the host", capsys.readouterr().out)
+    run("%uvm_report")
+    told = capsys.readouterr().out
+    assert re.search(r"^ +(\d+ times, first )?at .* in stage thrashing: ", told, re.MULTILINE)
+    assert re.search(r"^thrashing +[\d.]+ \w+ +[\d.]+ MiB +[\d.]+ MiB", told, re.MULTILINE)
+    run(FREE)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("etl load", "%%uvm takes one name for the cell's stage, and got 'etl' 'load': write"),
+        ("''", "%%uvm takes one name for the cell's stage, and got '': write"),
+        ("'load", "%%uvm 'load: no closing quotation; write %%uvm etl, or %%uvm 'load data'"),
+        ("etl --fault", "%%uvm has no option '--fault': --faults, --attribution"),
+    ],
+)
+def test_name_that_cannot_be_is_refused_in_one_line_and_the_cell_is_not_run(
+    run: Run, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    run(f"%%uvm {line}\nprint('ran')")
+    captured = capsys.readouterr()
+    told = (captured.out + captured.err).strip()
+    assert told.startswith(f"UsageError: {said}")
+    assert "\n" not in told
+
+
+def test_report_shows_the_devices_of_all_calls(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+    for device in (0, 1):
+        run(f"import rmm_uvm\nrmm_uvm.reinitialize('8MiB', '256MiB', {device}, libraries=())")
+    capsys.readouterr()
+    run("%uvm_report")
+    told = capsys.readouterr().out
+    assert re.findall(r"^device (\d): ", told, re.MULTILINE) == ["0", "1"]
+    run("rmm_uvm.monitor(devices=1, publish=False).start()")  # watches nothing more
+    capsys.readouterr()
+    run("%uvm_report")
+    assert len(re.findall(r"^device \d: ", capsys.readouterr().out, re.MULTILINE)) == 2
+    for monitor in running():
+        monitor.stop()
+    rmm_uvm.restore()
+
+
 def test_cell_that_fails_prints_its_traffic_and_fails(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,6 +35,7 @@ def test_dict_of_an_oversubscribed_run_has_its_figures() -> None:
 
     assert given["format_version"] == 1
     assert [one["count"] for one in given["advice"]] == [2, 1, 1]
+    assert [one["stage"] for one in given["advice"]] == ["read csv", "load", "shuffle"]
     (device,) = given["devices"]
     assert device["peak_oversubscription_factor"] == 1.5
     assert device["by_stage"][-1]["open"] is True

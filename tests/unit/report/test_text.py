@@ -40,8 +40,9 @@ def test_summary_of_an_oversubscribed_run_gives_advice_first_and_once() -> None:
     lines = str(Report(recordings.oversubscribed())).splitlines()
 
     assert lines[2:4] == ["advice", "1. process the data in parts, or expect pages to move"]
-    assert lines[4].startswith("   2 times, first at 12.0 s: at worst, the footprint is 1.5 times")
-    assert "   at 31.5 s: the same bytes moved 6.2 times within 60 s (threshold 2.0)" in lines
+    assert lines[4].startswith("   2 times, first at 12.0 s in stage read csv: at worst, the")
+    told = " ".join(" ".join(lines).split())
+    assert "at 31.5 s in stage shuffle: the same bytes moved 6.2 times" in told
     assert "  footprint    at most 23.25 GiB, 1.50 times the capacity of 15.50 GiB" in lines
     assert "  evicted      about 161.93 GiB" in lines
     assert [line for line in lines if line.startswith("join ")]
@@ -137,7 +138,8 @@ def test_summary_of_two_devices_has_a_row_for_each() -> None:
     lines = str(Report(recordings.two_devices())).splitlines()
 
     assert [line.split()[1] for line in lines if line.startswith("device ")][1:] == ["0", "1"]
-    assert "   device 0: at 14.0 s: 8.0 GB/s were evicted in each of the last 3 samples" in lines
+    told = " ".join(" ".join(lines).split())
+    assert "device 0: at 14.0 s in stage shuffle: 8.0 GB/s were evicted in each of" in told
 
 
 def test_summary_with_attribution_tells_evicted_bytes_by_cause() -> None:
