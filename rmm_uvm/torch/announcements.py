@@ -17,7 +17,7 @@ import torch
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.torch.extents import Extent, extents_of
-from rmm_uvm.torch.uses import Announce, Uses
+from rmm_uvm.torch.uses import Announce, Uses, part_that_fits
 
 __all__ = ["announced", "announcing"]
 
@@ -32,7 +32,7 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     Parameters
     ----------
     mr : rmm.mr.DeviceMemoryResource, optional
-        The pool; by default the installed one, the first of several.
+        The pool; by default all that are installed, each for the tensors of its device.
 
     Raises
     ------
@@ -59,19 +59,22 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     if not pools:  # the off switch is set
         yield
         return
-    managed_mr = pools[0].managed_mr
-    managed = managed_mr.residency
-    kept = managed.residency()
-    info = managed_mr.driver.info
-    budget_bytes = info.total_bytes if kept is None else kept["budget_bytes"]
+    residencies = [pool.managed_mr.residency for pool in pools]
+    announcers = [announcing(each, each.driver.info.device_id) for each in residencies]
+    budgets = [_budget_bytes(each) for each in residencies]
+
+    def announce(extents: list[Extent]) -> None:
+        for one in announcers:  # each passes over what is the others'
+            one(extents)
+
+    def of_step(used: list[Extent]) -> list[Extent]:
+        found: list[Extent] = []
+        for managed, budget_bytes in zip(residencies, budgets, strict=True):
+            found += part_that_fits(budget_bytes, [one for one in used if managed.holds(one[0])])
+        return found
+
     # An allocation's length is known: it is the pool's, not a part of a segment.
-    uses = Uses(
-        announcing(managed, info.device_id),
-        lambda _address, _nbytes: None,
-        None,
-        budget_bytes,
-        _extents_of_all,
-    )
+    uses = Uses(announce, lambda _address, _nbytes: None, None, of_step, _extents_of_all)
     try:
         uses.begin()
         yield
@@ -86,6 +89,11 @@ def announcing(managed: ManagedResidency, device: int) -> Announce:
         managed.touch_all(extents, torch._C._cuda_getCurrentRawStream(device))
 
     return announce
+
+
+def _budget_bytes(managed: ManagedResidency) -> int:
+    kept = managed.residency()
+    return managed.driver.info.total_bytes if kept is None else kept["budget_bytes"]
 
 
 def _extents_of_all(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import weakref
 from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.pinned_state import PinnedState
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.trimming import Trimming, trimming_for
-from rmm_uvm.torch.uses import Uses
+from rmm_uvm.torch.uses import Uses, part_that_fits
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed", "ordinal_of"]
 
@@ -198,7 +199,7 @@ class TorchMemory:
             announcing(self._managed, self.device),
             self._segments.measured,
             None if pinned is None else pinned.keep,
-            residency["budget_bytes"],
+            functools.partial(part_that_fits, residency["budget_bytes"]),
             copies=copies,
             confirmed=self._managed.confirmed_present,
         )

@@ -34,7 +34,7 @@ from rmm_uvm.torch.by_module import ByModule
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.quiet_modules import QuietModules
 
-__all__ = ["Announce", "ModuleCalls", "Uses"]
+__all__ = ["Announce", "ModuleCalls", "Uses", "part_that_fits"]
 
 _CODE = torch.nn.Module._call_impl.__code__
 
@@ -110,9 +110,9 @@ class Uses:
         Takes the address and the bytes of an allocation.
     keep : callable or None
         Takes the extents of parameters and of optimisers' states, which are to stay.
-    budget_bytes : int
-        What fits. Of an optimiser's step that takes nearly all of it or more, as much as half of it
-        is announced.
+    of_step : callable
+        Takes the extents that an optimiser's step uses, and returns those to announce; see
+        `part_that_fits`.
     extents : callable
         Takes tensors and returns where they are.
     copies : CopiedActivations, optional
@@ -127,7 +127,7 @@ class Uses:
         announce: Announce,
         measured: Callable[[int, int], None],
         keep: Announce | None,
-        budget_bytes: int,
+        of_step: Callable[[list[Extent]], list[Extent]],
         extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
         copies: CopiedActivations | None = None,
         confirmed: Callable[[], bool] = bool,
@@ -135,7 +135,7 @@ class Uses:
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
-        self._budget_bytes = budget_bytes
+        self._of_step = of_step
         self._extents = extents
         self._handles: list[Any] = []
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
@@ -176,6 +176,7 @@ class Uses:
         self._measured = _nothing
         self._keep_state = None
         self._confirmed = bool
+        self._of_step = list
         try:
             if self._copies is not None:
                 self._copies.end()
@@ -304,12 +305,7 @@ class Uses:
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if self._confirmed():
             return
-        used = self._extents(_of_optimizer(optimizer))
-        if bytes_of_blocks(used) > self._budget_bytes * _MOST_FRACTION:
-            # The rest would drive out the first of it.
-            ends = accumulate(nbytes for _, nbytes, _ in used)
-            used = used[: sum(end <= self._budget_bytes // 2 for end in ends)]
-        if used:
+        if used := self._of_step(self._extents(_of_optimizer(optimizer))):
             self._announce(used)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
@@ -318,6 +314,17 @@ class Uses:
         keep_state = self._keep_state
         if keep_state is not None:
             keep_state(self._extents(_of_optimizer(optimizer, gradients=False)))
+
+
+def part_that_fits(budget_bytes: int, used: list[Extent]) -> list[Extent]:
+    """Return what to announce of a step: all of it, or as much as half of a budget.
+
+    Half, where it takes nearly all of the budget or more: the rest would drive out the first of it.
+    """
+    if bytes_of_blocks(used) <= budget_bytes * _MOST_FRACTION:
+        return used
+    ends = accumulate(nbytes for _, nbytes, _ in used)
+    return used[: sum(end <= budget_bytes // 2 for end in ends)]
 
 
 def _nothing(*_args: Any) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from torch import nn
 
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.extents import Extent
-from rmm_uvm.torch.uses import Uses
+from rmm_uvm.torch.uses import Uses, part_that_fits
 
 autograd = torch._C._autograd
 
@@ -105,7 +106,7 @@ def announcing(
         announce,
         announced.measured.__setitem__,
         (lambda extents: announced.kept.append([one[0] for one in extents])) if keep else None,
-        budget_bytes,
+        functools.partial(part_that_fits, budget_bytes),
         extents_of_any,
         copies,
         confirmed,

@@ -119,3 +119,53 @@ def test_no_pool_and_a_foreign_one_are_refused() -> None:
         rmm_uvm.torch.announced().__enter__()
     with pytest.raises(ConfigurationError, match="is no managed pool of rmm_uvm"):
         rmm_uvm.torch.announced(rmm.mr.CudaMemoryResource()).__enter__()
+
+
+@pytest.mark.usefixtures("cuda")
+def test_all_installed_pools_hear_of_the_tensors_of_their_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools = [
+        rmm_uvm.reinitialize(
+            "32MiB", "256MiB", devices=device, driver="simulated:64MiB", device_budget="16MiB",
+            libraries=(), monitor=False,
+        ).managed_mr
+        for device in (0, 1)
+    ]  # fmt: skip
+    model = small_model()
+    parts = ((pools[0], [model[0]]), (pools[1], [model[2][0], model[-1]]))
+    at = {
+        address_of(tensor): pool.allocate(ALLOCATION_BYTES)
+        for pool, layers in parts
+        for layer in layers
+        for tensor in layer.parameters()
+    }
+
+    def extents_of(tensors: Iterable[torch.Tensor | None], more_than_bytes: int) -> list[Extent]:
+        places = [at.get(address_of(one)) for one in tensors if one is not None]
+        return [(place, ALLOCATION_BYTES, place) for place in places if place is not None]
+
+    def wanted() -> list[int]:
+        return [
+            rmm_uvm.residency_statistics(device=device).wanted_bytes // ALLOCATION_BYTES
+            for device in (0, 1)
+        ]
+
+    monkeypatch.setattr("rmm_uvm.torch.announcements.extents_of", extents_of)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with rmm_uvm.torch.announced():
+        model[0](batch())
+        assert wanted() == [2, 0]
+        model[-1](torch.ones(1, 16))
+        assert wanted() == [2, 2]
+        before = wanted()
+        for parameter in model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        optimizer.step()
+        # Two allocations of the first pool fit its budget of four: all is announced. Of the four of
+        # the second pool, which take all of its budget, half.
+        assert [now - then for now, then in zip(wanted(), before, strict=True)] == [2, 2]
+    for pool, layers in parts:
+        for tensor in (each for layer in layers for each in layer.parameters()):
+            pool.deallocate(at[address_of(tensor)], ALLOCATION_BYTES)
+    rmm_uvm.restore()
