@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rmm_uvm.pool.device_installation import DeviceInstallation
     from rmm_uvm.pool.installation import Installation
 
-__all__ = ["WORKERS_DEVICE", "workers_pool"]
+__all__ = ["WORKERS_DEVICE", "installed_pools", "workers_pool"]
 
 WORKERS_DEVICE = 0  # the first that a worker sees
 
@@ -29,11 +29,21 @@ def workers_pool() -> tuple[Installation, DeviceInstallation] | None:
     -----
     Thread-safe: another thread may restore meanwhile.
     """
+    return next(iter(installed_pools()), None)
+
+
+def installed_pools() -> list[tuple[Installation, DeviceInstallation]]:
+    """Return all that is installed: what `workers_pool` returns, then the others by device."""
     # Not imported here: where nobody did, nothing is installed, and RMM may be missing.
     install = sys.modules.get("rmm_uvm.pool.install")
     handles = () if install is None else install.installations()
     found = [(each, device) for each in handles for device in each.devices]
-    for pair in found:
-        if pair[1].info.device_id == WORKERS_DEVICE:
-            return pair
-    return next((pair for pair in found if pair[0] is found[-1][0]), None)
+    last = next((pair for pair in found if pair[0] is found[-1][0]), None)
+    return sorted(
+        found,
+        key=lambda pair: (_device(pair) != WORKERS_DEVICE, pair is not last, _device(pair)),
+    )
+
+
+def _device(pair: tuple[Installation, DeviceInstallation]) -> int:
+    return pair[1].info.device_id

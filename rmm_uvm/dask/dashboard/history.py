@@ -23,7 +23,7 @@ _MOST_POINTS = 240  # of each worker, however often somebody notes
 
 
 class Rates(NamedTuple):
-    """Rates of one worker at one time, bytes a second; None where not known."""
+    """Rates of one device of a worker at one time, bytes a second; None where not known."""
 
     seconds: float
     host_to_device: float | None
@@ -32,7 +32,7 @@ class Rates(NamedTuple):
 
 
 class History:
-    """Rates by worker.
+    """Rates by worker and device.
 
     Notes
     -----
@@ -41,25 +41,27 @@ class History:
     Examples
     --------
     >>> history = History()
-    >>> told = WorkerFigures(host_to_device_bytes_per_second=5.0)
+    >>> told = WorkerFigures(device_id=0, host_to_device_bytes_per_second=5.0)
     >>> history.note({"tcp://a": told}, 100.0)
     >>> history.note({"tcp://a": told}, 101.0)
-    >>> [point.host_to_device for point in history.of("tcp://a")]
+    >>> [point.host_to_device for point in history.of("tcp://a", 0)]
     [5.0, 5.0]
     >>> history.note({}, 102.0)  # it left
-    >>> history.of("tcp://a")
+    >>> history.of("tcp://a", 0)
     ()
     """
 
     def __init__(self) -> None:
-        self._points: dict[str, collections.deque[Rates]] = {}
+        self._points: dict[tuple[str, int | None], collections.deque[Rates]] = {}
 
     def note(self, figures: Mapping[str, WorkerFigures], now_seconds: float) -> None:
-        """Add a point for every worker, and forget those that left."""
+        """Add a point for each device of every worker, and forget those that left."""
         former, self._points = self._points, {}
-        for address, told in figures.items():
-            points = former.get(address) or collections.deque(maxlen=_MOST_POINTS)
-            self._points[address] = points
+        each = ((address, told) for address, one in figures.items() for told in one.of_devices)
+        for address, told in each:
+            place = (address, told.device_id)
+            points = former.get(place) or collections.deque(maxlen=_MOST_POINTS)
+            self._points[place] = points
             points.append(
                 Rates(
                     now_seconds,
@@ -71,9 +73,9 @@ class History:
             while points[0].seconds < now_seconds - HISTORY_SECONDS:
                 points.popleft()
 
-    def of(self, address: str) -> tuple[Rates, ...]:
-        """Return the points of one worker, in order of time; empty for an unknown one."""
-        return tuple(self._points.get(address, ()))
+    def of(self, address: str, device_id: int | None) -> tuple[Rates, ...]:
+        """Return the points of a worker's device, in order of time; empty for an unknown one."""
+        return tuple(self._points.get((address, device_id), ()))
 
     def of_all(self) -> tuple[Rates, ...]:
         """Return the sums over all workers, in order of time."""

@@ -53,16 +53,17 @@ def documents(history: History) -> dict[str, Any]:
 
 
 def workers_seen(scheduler: Any, history: History) -> list[WorkerSeen]:
-    """Return all workers of a scheduler, in order of their names, numbers by their size."""
+    """Return each device of all workers, in order of their names, numbers by their size."""
     seen = [
         WorkerSeen(
             address=ws.address,
             name=str(ws.name),
             status=ws.status.name,
-            figures=WorkerFigures.from_metrics(ws.metrics),
-            history=history.of(ws.address),
+            figures=figures,
+            history=history.of(ws.address, figures.device_id),
         )
         for ws in scheduler.workers.values()
+        for figures in WorkerFigures.from_metrics(ws.metrics).of_devices
     ]
     return sorted(seen, key=lambda worker: name_order(worker.name))
 

@@ -24,7 +24,7 @@ _MOST_LETTERS = 300
 
 @dataclasses.dataclass(frozen=True)
 class WorkerSeen:
-    """A worker as the scheduler sees it.
+    """A worker as the scheduler sees it, or one of its devices.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class RateLines:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerRow:
-    """One worker's row; texts are not escaped. `reason` alone is shown if nothing is known."""
+    """A worker's or its device's row, not escaped; `reason` alone if nothing is known."""
 
     name: str
     address: str
@@ -126,7 +126,7 @@ def rate(bytes_per_second: float | None) -> str:
 
 
 def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[WorkerRow]:
-    """Return one row for each worker, in the order given; bars and lines share their scales.
+    """Return one row for each of them, in the order given; bars and lines share their scales.
 
     Parameters
     ----------
@@ -143,14 +143,17 @@ def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[WorkerRow]:
 def cards(workers: Sequence[WorkerSeen]) -> list[ClusterFigure]:
     """Return figures of all workers together; what a worker does not know is not in them."""
     told = [worker.figures for worker in workers]
-    silent = sum(one.footprint_bytes is None for one in told)
+    addresses = {worker.address for worker in workers}
+    silent = len(addresses - {w.address for w in workers if w.figures.footprint_bytes is not None})
     footprint, capacity = _sum(told, "footprint_bytes"), _sum(told, "capacity_bytes")
     of_capacity = "" if not capacity else f"of {words.size(int(capacity))} capacity"
     overflow = _comm_sum(told, "overflow")
     past_pools = f"{_size(overflow)} past the IPC pools" if overflow else ""
     findings = int(_sum(told, "findings_total") or 0)
     return [
-        ClusterFigure("Workers", str(len(told)), f"{silent} without figures" if silent else ""),
+        ClusterFigure(
+            "Workers", str(len(addresses)), f"{silent} without figures" if silent else ""
+        ),
         ClusterFigure("Footprint", _size(footprint), of_capacity, _over(footprint, capacity)),
         ClusterFigure("Resident", _size(_sum(told, "resident_bytes")), "on the devices"),
         ClusterFigure("To the devices", rate(_sum(told, "host_to_device_bytes_per_second"))),
@@ -170,10 +173,8 @@ def _row(worker: WorkerSeen, widest: int, fastest: float, now_seconds: float) ->
     )
     if figures.footprint_bytes is None and figures.device_id is None:
         return dataclasses.replace(row, reason=words.plain_name(figures.reason, _MOST_LETTERS))
-    of_others = (figures.devices_total or 1) - 1
     notes = [figures.reason] if figures.reason else []
     notes += [f"not watched: {name}: {why}" for name, why in figures.missing.items()]
-    notes += [f"and {of_others} more devices, not shown"] if of_others else []
     factor = figures.oversubscription_factor
     resident = _size(figures.resident_bytes)
     if figures.resident_bytes is not None and not figures.resident_exact:

@@ -18,6 +18,8 @@ from typing import Any
 
 __all__ = ["NAME", "NOT_THERE", "NO_PRELOAD", "WorkerFigures", "name_order"]
 
+_MOST_OTHERS = 64  # more than a host has devices
+
 NAME = "rmm-uvm"
 """Of the figures among a worker's metrics, and of the topic of its events."""
 
@@ -43,7 +45,7 @@ class WorkerFigures:
     simulated : bool or None
         A model, not a GPU.
     devices_total : int or None
-        Devices that the worker watches; figures are of the first.
+        Devices of which the worker tells.
     footprint_bytes, resident_bytes, capacity_bytes, device_used_bytes : int or None
         Levels; see `rmm_uvm.watch.snapshot.Snapshot`.
     resident_exact : bool or None
@@ -66,6 +68,8 @@ class WorkerFigures:
         Totals of transfers between workers; see `rmm_uvm.dask.comm.statistics.CommTotals`.
     missing : mapping of str to str
         Sources that ought to work and do not, with the reason.
+    others : tuple of WorkerFigures
+        The same of the worker's other devices; what is the process', such as `comm`, is empty.
 
     Examples
     --------
@@ -99,11 +103,18 @@ class WorkerFigures:
     ipc_pool_bytes: int | None = None
     comm: Mapping[str, float] = dataclasses.field(default_factory=dict)
     missing: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    others: tuple[WorkerFigures, ...] = ()
+
+    @property
+    def of_devices(self) -> tuple[WorkerFigures, ...]:
+        """The figures of each device, these first."""
+        return (self, *self.others)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, as values that msgpack and JSON can hold."""
         shown = {name: getattr(self, name) for name in _CHECKS}
-        return {**shown, "comm": dict(self.comm), "missing": dict(self.missing)}
+        others = [each.to_dict() for each in self.others]
+        return {**shown, "comm": dict(self.comm), "missing": dict(self.missing), "others": others}
 
     @classmethod
     def from_metrics(cls, metrics: Mapping[str, Any]) -> WorkerFigures:
@@ -117,7 +128,12 @@ class WorkerFigures:
         sent = metrics.get(NAME)
         if not isinstance(sent, Mapping):
             return cls(reason=NO_PRELOAD)
-        return cls(**{k: v for k, v in sent.items() if k in _CHECKS and _CHECKS[k](v)})
+        others = sent.get("others")
+        found = others[:_MOST_OTHERS] if isinstance(others, list | tuple) else ()
+        return cls(
+            **_read(sent),
+            others=tuple(cls(**_read(each)) for each in found if isinstance(each, Mapping)),
+        )
 
 
 def name_order(name: str) -> tuple[bool, int, str]:
@@ -130,6 +146,11 @@ def name_order(name: str) -> tuple[bool, int, str]:
     """
     number = name.isascii() and name.isdecimal() and len(name) < 20
     return not number, int(name) if number else 0, name
+
+
+def _read(sent: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return what is known of a device, of all that was sent."""
+    return {k: v for k, v in sent.items() if k in _CHECKS and _CHECKS[k](v)}
 
 
 def _is_mapping_of(value: object, kinds: Any) -> bool:
@@ -151,4 +172,8 @@ _CHECK_OF_TYPE: dict[Any, Callable[[object], bool]] = {
     "Mapping[str, float]": lambda value: _is_mapping_of(value, int | float),
     "Mapping[str, str]": lambda value: _is_mapping_of(value, str),
 }
-_CHECKS = {field.name: _CHECK_OF_TYPE[field.type] for field in dataclasses.fields(WorkerFigures)}
+_CHECKS = {
+    field.name: _CHECK_OF_TYPE[field.type]
+    for field in dataclasses.fields(WorkerFigures)
+    if field.name != "others"
+}

@@ -15,18 +15,20 @@ docs/metrics.md : lists the names.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.dask.comm.statistics import totals
-from rmm_uvm.dask.installed import workers_pool
+from rmm_uvm.dask.installed import installed_pools, workers_pool
 from rmm_uvm.dask.worker.figures import NAME, WorkerFigures
 
 if TYPE_CHECKING:
     from rmm_uvm.pool.device_installation import DeviceInstallation
     from rmm_uvm.pool.installation import Installation
+    from rmm_uvm.recording.recorded import RecordedDevice
     from rmm_uvm.watch.monitor import Monitor
     from rmm_uvm.watch.snapshot import Snapshot
 
@@ -147,13 +149,13 @@ class Telemetry:
 
     Notes
     -----
-    Takes about 50 us and asks no GPU: the newest sample will do. Never raises: what goes wrong is
-    the reason for which there are no figures.
+    Takes about 50 us a device and asks no GPU: the newest sample will do. Never raises: what goes
+    wrong is the reason for which there are no figures.
     """
 
     def __init__(self) -> None:
-        self._before: Snapshot | None = None
-        self._rates: dict[str, float | None] = {}
+        self._before: dict[int, Snapshot] = {}
+        self._rates: dict[int, dict[str, float | None]] = {}
 
     def __call__(self, worker: Any = None) -> dict[str, Any]:
         """Return `WorkerFigures` as a plain value."""
@@ -165,43 +167,58 @@ class Telemetry:
 
     def figures(self) -> WorkerFigures:
         """Return what is known now."""
-        found = workers_pool()
+        pools, monitor = installed_pools(), watching_monitor()
+        if pools:
+            told = [self._of_pool(*pair) for pair in pools]
+        elif monitor is not None:
+            told = [self._watched(monitor, facts, None) for facts in monitor.devices]
+        else:
+            told = [WorkerFigures(reason="no pool of rmm_uvm is installed, and none watches")]
+        total = len(told) if pools or monitor is not None else None
         comm = totals().to_dict()
-        monitor = watching_monitor()
-        if monitor is None:
-            return _unwatched(found, comm)
-        return self._watched(monitor, None if found is None else found[1].sizes.ipc_bytes, comm)
+        return dataclasses.replace(told[0], devices_total=total, comm=comm, others=tuple(told[1:]))
+
+    def _of_pool(self, installed: Installation, device: DeviceInstallation) -> WorkerFigures:
+        from rmm_uvm.watch.monitor import running
+
+        device_id = device.info.device_id
+        # Its own goes before others; where that was stopped or left out, the last one counts.
+        own = () if installed.monitor is None else (installed.monitor,)
+        for monitor in (*(each for each in own if each.running), *reversed(running())):
+            for facts in monitor.devices:
+                if facts.device_id == device_id:
+                    return self._watched(monitor, facts, device.sizes.ipc_bytes)
+        return _unwatched(installed, device)
 
     def _watched(
-        self, monitor: Monitor, ipc_pool_bytes: int | None, comm: dict[str, float]
+        self, monitor: Monitor, facts: RecordedDevice, ipc_pool_bytes: int | None
     ) -> WorkerFigures:
-        from rmm_uvm.pool.install import installed_devices
         from rmm_uvm.watch.judging.policy import worth_telling
 
-        facts = monitor.devices[0]
         now = monitor.snapshot(facts.device_id, fresh=False)
-        findings = monitor.findings
+        findings = [each for each in monitor.findings if each.device_id == facts.device_id]
         return WorkerFigures(
             device_id=facts.device_id,
             device_name=facts.name,
             simulated=facts.simulated,
-            devices_total=max(len(monitor.devices), len(installed_devices())),
             **{name: getattr(now, name) for name in (*_LEVELS, *_TOTALS)},
             **self._rates_until(now),
             findings_total=len(findings),
             finding=str(findings[-1]) if findings else "",
             finding_kind=findings[-1].kind if findings else "",
             ipc_pool_bytes=ipc_pool_bytes,
-            comm=comm,
             missing=worth_telling(monitor.sources, simulated=facts.simulated),
         )
 
     def _rates_until(self, now: Snapshot) -> dict[str, Any]:
         """Return the rates since the last call; with no newer sample, those of that call."""
-        before, self._before = self._before, now
-        if before is None or before.time_ns != now.time_ns or before.device_id != now.device_id:
-            self._rates = {f"{n}_per_second": rate_between(before, now, n) for n in _TOTALS}
-        return self._rates
+        before, device_id = self._before.get(now.device_id), now.device_id
+        if before is None or before.time_ns != now.time_ns:
+            self._rates[device_id] = {
+                f"{n}_per_second": rate_between(before, now, n) for n in _TOTALS
+            }
+        self._before[device_id] = now
+        return self._rates[device_id]
 
 
 def rate_between(before: Snapshot | None, now: Snapshot, name: str) -> float | None:
@@ -238,22 +255,13 @@ def watching_monitor() -> Monitor | None:
     return monitors[-1] if monitors else None
 
 
-def _unwatched(
-    found: tuple[Installation, DeviceInstallation] | None, comm: dict[str, float]
-) -> WorkerFigures:
+def _unwatched(installed: Installation, device: DeviceInstallation) -> WorkerFigures:
     """Return the little that is known without a monitor, and why it is little."""
-    if found is None:
-        return WorkerFigures(reason="no pool of rmm_uvm is installed, and none watches", comm=comm)
-    from rmm_uvm.pool.install import installed_devices
-
-    installed, device = found
     return WorkerFigures(
         reason=f"no monitor runs: {installed.monitor_reason or 'it was stopped'}",
         device_id=device.info.device_id,
         device_name=device.info.name,
         simulated=device.info.simulated,
-        devices_total=len(installed_devices()),
         footprint_bytes=device.managed_mr.get_allocated_bytes(),
         ipc_pool_bytes=device.sizes.ipc_bytes,
-        comm=comm,
     )

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import types
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, History, Rates
+from rmm_uvm.dask.dashboard.page import workers_seen
 from rmm_uvm.dask.dashboard.rows import ClusterFigure, WorkerRow, WorkerSeen, cards, rows
-from rmm_uvm.dask.worker.figures import NO_PRELOAD, WorkerFigures
+from rmm_uvm.dask.worker.figures import NAME, NO_PRELOAD, WorkerFigures
 
 GIB = 1 << 30
 FULL = WorkerFigures(
@@ -82,11 +84,9 @@ def test_worker_without_an_ipc_pool_says_so() -> None:
 
 
 def test_what_is_not_watched_stands_in_the_row() -> None:
-    notes = row_of(
-        dataclasses.replace(FULL, missing={"kernel_counters": "no device"}, devices_total=3)
-    ).notes
+    notes = row_of(dataclasses.replace(FULL, missing={"kernel_counters": "no device"})).notes
 
-    assert notes == ("not watched: kernel_counters: no device", "and 2 more devices, not shown")
+    assert notes == ("not watched: kernel_counters: no device",)
 
 
 def test_names_with_control_characters_are_shown_without() -> None:
@@ -160,6 +160,10 @@ def test_cards_sum_what_is_known_and_count_who_is_silent() -> None:
 
     assert told["Workers"] == ("3", False)
     assert cards([seen(WorkerFigures())])[0].note == "1 without figures"
+    two_devices = [seen(FULL), seen(dataclasses.replace(FULL, device_id=1, comm={}))]
+    told_of_two = values(cards(two_devices))
+    assert told_of_two["Workers"] == ("1", False)
+    assert told_of_two["Footprint"] == told["Footprint"]
     assert told["Footprint"] == ("6.00 GiB", True)
     assert told["To the devices"] == ("48.0 GB/s", False)
     assert told["Between workers"] == ("4.00 GiB", True)  # received; sent were 2
@@ -189,10 +193,19 @@ def test_history_forgets_what_is_old_and_who_left() -> None:
     for second in range(int(2 * HISTORY_SECONDS)):
         history.note({"a": told, "b": told} if second < 150 else {"a": told}, float(second))
 
-    kept = history.of("a")
+    kept = history.of("a", 0)
     assert kept[-1].seconds - kept[0].seconds == HISTORY_SECONDS
-    assert history.of("b") == ()
+    assert history.of("b", 0) == ()
     assert history.of_all() == tuple(point for point in kept)
+
+
+def test_each_device_of_a_worker_has_its_history_and_counts_in_that_of_all() -> None:
+    history = History()
+    other = dataclasses.replace(FULL, device_id=1, host_to_device_bytes_per_second=2.0)
+    first = dataclasses.replace(FULL, host_to_device_bytes_per_second=1.0, others=(other,))
+    history.note({"a": first}, 1.0)
+    assert [history.of("a", device)[0].host_to_device for device in (0, 1)] == [1.0, 2.0]
+    assert history.of_all()[0].host_to_device == 3.0
 
 
 def test_history_of_all_sums_what_is_known() -> None:
@@ -204,3 +217,18 @@ def test_history_of_all_sums_what_is_known() -> None:
 
     assert (nothing.seconds, nothing.host_to_device) == (1.0, None)
     assert math.isclose(both.host_to_device or 0.0, 4.8e10)
+
+
+def test_worker_with_two_devices_has_a_row_for_each() -> None:
+    other = dataclasses.replace(FULL, device_id=1, footprint_bytes=GIB, comm={})
+    sent = dataclasses.replace(FULL, others=(other,)).to_dict()
+    worker = types.SimpleNamespace(
+        address="tcp://a", name="0", status=types.SimpleNamespace(name="running"),
+        metrics={NAME: sent},
+    )  # fmt: skip
+    scheduler = types.SimpleNamespace(workers={"tcp://a": worker})
+    shown = rows(workers_seen(scheduler, History()), 0.0)
+    assert [(row.name, row.device, row.footprint) for row in shown] == [
+        ("0", "0: NVIDIA H200", "3.00 GiB"),
+        ("0", "1: NVIDIA H200", "1.00 GiB"),
+    ]

@@ -38,6 +38,7 @@ FULL = WorkerFigures(
     ipc_pool_bytes=1 << 28,
     comm={"sent_staged_bytes": 3, "chunk_wait_seconds": 0.5},
     missing={"kernel_counters": "no /dev/nvidia-uvm-tools"},
+    others=(WorkerFigures(device_id=1, footprint_bytes=3), WorkerFigures(device_id=2)),
 )
 
 anything = st.recursive(
@@ -83,6 +84,8 @@ def test_values_of_any_type_are_read_without_an_error(sent: dict[str, Any]) -> N
         value = getattr(figures, field.name)
         if field.type == "str":
             assert isinstance(value, str)
+        elif field.name == "others":
+            assert all(isinstance(each, WorkerFigures) for each in value)
         elif str(field.type).startswith("Mapping"):
             assert all(isinstance(key, str) for key in value)
         else:

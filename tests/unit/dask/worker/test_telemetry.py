@@ -115,14 +115,57 @@ def test_monitor_of_the_installed_pool_comes_before_others(watched: Any) -> None
 
 
 @pytest.mark.parametrize("monitor", [True, False])
-def test_worker_tells_how_many_devices_have_pools_of_whichever_call(monitor: bool) -> None:
-    driver = "simulated:64MiB"
-    with (
-        rmm_uvm.reinitialize("16MiB", devices=1, driver=driver, ipc_pool_size="4MiB"),
-        rmm_uvm.reinitialize("16MiB", driver=driver, monitor=monitor),
-    ):
-        assert Telemetry()()["devices_total"] == 2
-        assert telemetry._ipc_pools() == {0: 0, 1: 4 * MIB}
+@pytest.mark.parametrize("later", [0, 1])
+def test_worker_tells_of_each_device_that_has_a_pool_of_whichever_call(
+    monitor: bool,
+    later: int,
+) -> None:
+    size: dict[str, Any] = {"initial_pool_size": "16MiB", "driver": "simulated:64MiB"}
+    ipc = {0: None, 1: "4MiB"}
+    first = rmm_uvm.reinitialize(
+        devices=1 - later, ipc_pool_size=ipc[1 - later], monitor=monitor, **size
+    )
+    second = rmm_uvm.reinitialize(devices=later, ipc_pool_size=ipc[later], **size)
+    pools = {each.devices[0].info.device_id: each.managed_mr for each in (first, second)}
+    pointers = {device: mr.allocate((device + 1) * MIB) for device, mr in pools.items()}
+    told = Telemetry()()
+    for device, pointer in pointers.items():
+        pools[device].deallocate(pointer, (device + 1) * MIB)
+    assert told == msgpack.loads(msgpack.dumps(told))
+    (other,) = told["others"]
+    assert (told["device_id"], other["device_id"]) == (0, 1)
+    assert (told["devices_total"], other["devices_total"]) == (2, None)
+    assert (told["ipc_pool_bytes"], other["ipc_pool_bytes"]) == (0, 4 * MIB)
+    assert telemetry._ipc_pools() == {0: 0, 1: 4 * MIB}
+    for device, figures in enumerate((told, other)):
+        watched = monitor or later == device
+        assert (figures["reason"] == "") is watched
+        assert (figures["capacity_bytes"] is None) is not watched
+        if not watched:
+            assert figures["footprint_bytes"] == (device + 1) * MIB
+    assert told["comm"]
+    assert other["comm"] == {}
+    del pools, first, second
+    rmm_uvm.restore()
+
+
+def test_worker_with_several_devices_of_one_call_tells_the_rates_of_each() -> None:
+    with rmm_uvm.reinitialize("16MiB", devices=[0, 1], driver="simulated:64MiB") as installed:
+        read = Telemetry()
+        read()
+        held = [(each.managed_mr, (i + 1) * 8 * MIB) for i, each in enumerate(installed.devices)]
+        pointers = [mr.allocate(nbytes) for mr, nbytes in held]
+        for (mr, nbytes), pointer in zip(held, pointers, strict=True):
+            mr.driver.cpu_touch(pointer, nbytes)
+        installed.monitor._tick()
+        told = read()
+        for (mr, nbytes), pointer in zip(held, pointers, strict=True):
+            mr.deallocate(pointer, nbytes)
+        del held, mr
+    figures = [told, *told["others"]]
+    assert [one["footprint_bytes"] for one in figures] == [8 * MIB, 16 * MIB]
+    first, second = (one["device_to_host_bytes_per_second"] for one in figures)
+    assert second == pytest.approx(2 * first, rel=0.5)
 
 
 def test_figures_that_cannot_be_read_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
