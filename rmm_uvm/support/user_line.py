@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 __all__ = ["CodeLine", "Place", "line_here", "place_of", "users_line", "warn_user"]
 
@@ -40,8 +40,7 @@ _LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners"})
 _STARTS = frozenset({"spawn_main", "multiprocessing.forkserver"})
 
 
-@dataclasses.dataclass(frozen=True)
-class CodeLine:
+class CodeLine(NamedTuple):
     """A line of code, also when its frame is gone.
 
     Parameters
@@ -180,7 +179,9 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _users_frame(frame: FrameType | None) -> FrameType | None:
-    return next((each for each in _outwards(frame) if _whose(each) == "user"), None)
+    while frame is not None and _whose(frame) != "user":
+        frame = frame.f_back
+    return frame
 
 
 def _librarys_frame(frame: FrameType | None) -> FrameType | None:
@@ -213,10 +214,10 @@ def _elsewhere(*, daemon: bool) -> FrameType | None:
 
 def _whose(frame: FrameType) -> _Whose:
     name = frame.f_code.co_filename
-    if name == "<string>" and not _STARTS.isdisjoint(frame.f_code.co_names):
-        return "standard"
-    # Code without a file, such as of a dataclass, belongs to the module that it was made for.
-    if name.startswith("<") and not name.startswith("<frozen "):
+    if name[:1] == "<" and not name.startswith("<frozen "):
+        if not _STARTS.isdisjoint(frame.f_code.co_names):
+            return "standard"
+        # Code without a file, such as of a dataclass, belongs to the module that it was made for.
         name = frame.f_globals.get("__file__") or name
     return _whose_file(name)
 
