@@ -122,3 +122,36 @@ if __name__ == "__main__":
 """)
     named = [each for each in named_by(["program.py"], tmp_path) if "distributed" not in each]
     assert [each.rpartition(":")[0] for each in named] == [str(tmp_path / "tasks.py")]
+
+
+def test_client_that_is_warned_by_its_own_event_loop_names_the_line_that_waits(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("distributed")
+    (tmp_path / "tasks.py").write_text("""
+def task():
+    import rmm, time
+    data = rmm.DeviceBuffer(size=96 << 20)
+    time.sleep(2)
+""")
+    program = """
+import time, warnings
+import rmm_uvm.dask, tasks
+from distributed import Client, LocalCluster
+told, show = [], warnings.showwarning
+def tell(message, category, *where):
+    told.extend([category] if category is rmm_uvm.OversubscriptionWarning else [])
+    show(message, category, *where)
+if __name__ == "__main__":
+    warnings.showwarning = tell
+    options = {"n_workers": 1, "preload": ["rmm_uvm.dask"], "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        rmm_uvm.dask.warn_here(client)
+        job = client.submit(tasks.task)
+        while not told: time.sleep(0.01)  # NAMED
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    numbered = enumerate(program.splitlines(), 1)
+    (number,) = (i for i, text in numbered if text.endswith("# NAMED"))
+    assert f"{path}:{number}" in named_by(["program.py"], tmp_path)

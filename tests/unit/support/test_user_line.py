@@ -173,47 +173,47 @@ def ours(body, file=warn_user.__code__.co_filename, **more):
     exec(compile("def run(*_):\\n " + body, file, "exec"), space)
     return space["run"]
 
-say = ours("time.sleep(0.2); warn_user('text', UserWarning)")  # the others wait by then
+say = ours("warn_user('text', UserWarning)")
+begun, over = threading.Event(), threading.Event()
 
 def say_of(made):
-    return ours("time.sleep(0.2); warn_user('text', UserWarning, made)", made=made)
+    return ours("warn_user('text', UserWarning, made)", made=made)
 """
 PROGRAMS = {
     "another thread names the main thread": """
 thread = threading.Thread(target=say)
-thread.start()
-thread.join()  # NAMED
+thread.start(); thread.join()  # NAMED
 """,
     "another thread names the main thread before the line that made it": """
 thread = threading.Thread(target=say_of(line_here()), daemon=True)
-thread.start()
-thread.join()  # NAMED
+thread.start(); thread.join()  # NAMED
 """,
     "thread of a library that called us names the main thread": """
 thread = threading.Thread(target=ours("say()", rmm.__file__))
-thread.start()
-thread.join()  # NAMED
+thread.start(); thread.join()  # NAMED
 """,
     "end of the program names the line that made it": """
 made = line_here()  # NAMED
 atexit.register(say_of(made))
 """,
     "end of the program names the line that made it before that of a daemon": """
-threading.Thread(target=lambda: time.sleep(60), daemon=True).start()
+threading.Thread(target=lambda: begun.set() or time.sleep(60), daemon=True).start()
+begun.wait()
 made = line_here()  # NAMED
 atexit.register(say_of(made))
 """,
     "end of the program names the line of a daemon where nothing made it": """
 def task():
-    time.sleep(60)  # NAMED
+    begun.set(); time.sleep(60)  # NAMED
 threading.Thread(target=task, daemon=True).start()
+begun.wait()
 atexit.register(say)
 """,
     "end of the program names a thread that it waits for before the line that made it": """
-over = threading.Event()
 def work():
-    over.wait()  # NAMED
+    begun.set(); over.wait()  # NAMED
 threading.Thread(target=work).start()
+begun.wait()
 say = say_of(line_here())
 threading._register_atexit(ours("say(); over.set()"))  # called where the main thread has ended
 """,
