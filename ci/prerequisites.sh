@@ -98,13 +98,12 @@ more_rmm() {
     fi
     folders+=";$folder"
   done
-  export CMAKE_ARGS="'-DRMM_UVM_MORE_RMM=${folders#;}'"
+  export RMM_UVM_MORE_RMM=${folders#;}
 }
 
 # build_wheels FOLDER SOURCES...: the wheels of packages, built by what make_builder has.
 build_wheels() {
-  # Named in each build: CMake would remember what the last one named.
-  PATH=$builder/bin:$PATH CMAKE_ARGS=${CMAKE_ARGS:--DRMM_UVM_MORE_RMM=} "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
+  PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
     --no-build-isolation --no-deps --wheel-dir "$@"
 }
 

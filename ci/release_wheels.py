@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the wheels of a release of the wheel that the sources give.
 
-    python ci/release_wheels.py WHEEL FOLDER
+    python ci/release_wheels.py [--conda] WHEEL FOLDER
 
 The wheel of the sources is for one RMM. If it is compiled for all that are supported, it serves
 each of them, for CUDA 12 and 13 alike: rmm-uvm-cu12 and rmm-uvm-cu13 have the same files, and ask
-for other packages. Prints the paths, one a line.
+for other packages. With --conda it is for the RMM that it is compiled for, and asks for packages
+under conda's names, which have no CUDA in them. Prints the paths, one a line.
 """
 
 from __future__ import annotations
@@ -43,34 +44,42 @@ def ucxx_of(year: int, month: int) -> int:
     return 50 + (year - 26) * 6 + (month - 6) // 2
 
 
-def metadata_of(text: str, cuda: int, minors: tuple[tuple[int, ...], ...]) -> str:
-    """Return a wheel's METADATA as a release for a CUDA major has it."""
+def compiled_minors(files: list[str]) -> tuple[tuple[int, ...], ...]:
+    """Return RMM's minors that a wheel with these files is compiled for, oldest first."""
+    folders = {path.split("/")[2] for path in files if "/_lib/rmm-" in path}
+    return tuple(sorted(tuple(map(int, name[len("rmm-") :].split("."))) for name in folders))
+
+
+def metadata_of(text: str, cuda: int | None, minors: tuple[tuple[int, ...], ...]) -> str:
+    """Return a wheel's METADATA as a release for a CUDA major has it; for None as conda's has it."""
     rapids, ucxx = range_of(minors)
-    newest = re.escape(".".join(map(str, minors[-1])))
+    suffix, cupy = (f"-cu{cuda}", f"-cuda{cuda}x") if cuda else ("", "")
+    newest = re.escape(".".join(map(str, requirements().RMM_MINORS[-1])))
     lines = []
     for line in text.splitlines(keepends=True):
         changed = line
         if line.startswith("Name: "):
-            changed = f"Name: rmm-uvm-cu{cuda}\n"
+            changed = f"Name: rmm-uvm{suffix}\n"
         elif line.startswith("Requires-Dist: "):
             changed = re.sub(rf"=={newest}\.\*", rapids, changed)
             changed = re.sub(r"==0\.\d+\.\*", ucxx, changed) if "ucxx" in changed else changed
-            changed = re.sub(r"-cu13\b", f"-cu{cuda}", changed)
-            changed = changed.replace("cupy-cuda13x", f"cupy-cuda{cuda}x")
+            changed = re.sub(r"-cu13\b", suffix, changed).replace("-cuda13x", cupy)
         lines.append(changed)
     return "".join(lines)
 
 
-def release(wheel: Path, folder: Path, cuda: int, minors: tuple[tuple[int, ...], ...]) -> Path:
-    """Write one wheel of a release; return its path."""
-    name = f"rmm_uvm_cu{cuda}"
+def release(
+    wheel: Path, folder: Path, cuda: int | None, minors: tuple[tuple[int, ...], ...]
+) -> Path:
+    """Write one wheel of a release, or conda's for None; return its path."""
+    name = f"rmm_uvm_cu{cuda}" if cuda else "rmm_uvm"
     to = folder / wheel.name.replace("rmm_uvm", name, 1)
     with WheelFile(wheel) as source, WheelFile(to, "w") as made:
-        folders = {path.split("/")[2] for path in source.namelist() if "/_lib/rmm-" in path}
-        lacking = {f"rmm-{major}.{minor:02}" for major, minor in minors} - folders
+        lacking = set(minors) - set(compiled_minors(source.namelist()))
         if lacking:
             to.unlink()
-            raise SystemExit(f"{wheel.name} is not compiled for {', '.join(sorted(lacking))}")
+            told = ", ".join(f"rmm-{major}.{minor:02}" for major, minor in sorted(lacking))
+            raise SystemExit(f"{wheel.name} is not compiled for {told}")
         for entry in source.infolist():
             # The list is written when the file is closed. With a folder in it, uninstalling would
             # remove what others put there.
@@ -85,12 +94,16 @@ def release(wheel: Path, folder: Path, cuda: int, minors: tuple[tuple[int, ...],
 
 
 def main() -> None:
-    """Make both."""
-    wheel, folder = map(Path, sys.argv[1:])
-    folder.mkdir(parents=True, exist_ok=True)
+    """Make both, or conda's."""
+    *options, wheel, folder = sys.argv[1:]
+    Path(folder).mkdir(parents=True, exist_ok=True)
     known = requirements()
-    for cuda in known.CUDA_MAJORS:
-        print(release(wheel, folder, cuda, known.RMM_MINORS))
+    kinds = [(cuda, known.RMM_MINORS) for cuda in known.CUDA_MAJORS]
+    if options == ["--conda"]:
+        with WheelFile(wheel) as source:
+            kinds = [(None, compiled_minors(source.namelist()))]
+    for cuda, minors in kinds:
+        print(release(Path(wheel), Path(folder), cuda, minors))
 
 
 if __name__ == "__main__":

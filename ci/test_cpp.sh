@@ -48,7 +48,7 @@ require_packages() {
 # Sets PYTHON to an interpreter that has the wheels to build against, and cmake and ninja in PATH.
 require_wheels() {
   local wheels_python=$python
-  if ! "$wheels_python" cpp/cmake/wheel_headers.py >/dev/null 2>&1; then
+  if ! "$wheels_python" cpp/cmake/installed_headers.py >/dev/null 2>&1; then
     say "no librmm beside $wheels_python: installing the build requirements into build/venv-build"
     make_builder
     wheels_python=$builder/bin/python
