@@ -51,7 +51,7 @@ def compiled_minors(files: list[str]) -> tuple[tuple[int, ...], ...]:
 
 
 def metadata_of(text: str, cuda: int | None, minors: tuple[tuple[int, ...], ...]) -> str:
-    """Return a wheel's METADATA as a release for a CUDA major has it; for None as conda's has it."""
+    """Return a wheel's METADATA as a release for a CUDA major has it, for None as conda's."""
     rapids, ucxx = range_of(minors)
     suffix, cupy = (f"-cu{cuda}", f"-cuda{cuda}x") if cuda else ("", "")
     newest = re.escape(".".join(map(str, requirements().RMM_MINORS[-1])))

@@ -20,7 +20,7 @@ PREFIX = pathlib.Path(sys.prefix)  # where conda puts headers and libraries
 
 
 def packages_with(name: str) -> pathlib.Path | None:
-    """Return the folder in which a package is installed, without importing it; None if it is not."""
+    """Return the folder that a package is installed in, without importing it; None without it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -36,7 +36,9 @@ def cuda_include() -> pathlib.Path:
     found = [pathlib.Path(str(file.locate())) for file in files if file.name == "cuda.h"]
     found += PREFIX.glob("targets/*/include/cuda.h")
     if not found:
-        raise SystemExit("there is no cuda.h, neither of nvidia-cuda-runtime nor of cuda-cudart-dev")
+        raise SystemExit(
+            "there is no cuda.h: install nvidia-cuda-runtime, or conda's cuda-cudart-dev"
+        )
     return found[0].parent
 
 

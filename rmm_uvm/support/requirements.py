@@ -183,6 +183,8 @@ def rmm_problem(packages: Mapping[str, str], compiled: Collection[Version] = RMM
 
 
 def _install(name: str, minor: Version) -> str:
+    if name == "rmm":  # conda's
+        return f"conda install rmm={_listed([minor])}"
     return f"pip install '{name}=={'.'.join(map(str, minor))}.*'"
 
 

@@ -91,3 +91,22 @@ def test_wheel_that_lacks_an_rmm_is_refused_and_leaves_nothing(
     with pytest.raises(SystemExit, match=r"is not compiled for rmm-26\.06"):
         release.release(wheel, tmp_path, 12, RMM_MINORS)
     assert list(tmp_path.iterdir()) == [wheel]
+
+
+def test_wheel_for_conda_asks_for_its_names_and_the_rmm_that_it_is_compiled_for(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = sources_wheel(tmp_path, ((26, 8),))
+    monkeypatch.setattr("sys.argv", ["release", "--conda", str(wheel), str(tmp_path / "conda")])
+    release.main()
+    (made,) = (tmp_path / "conda").iterdir()
+    assert made.name == wheel.name
+    with zipfile.ZipFile(made) as read:
+        told = read.read("rmm_uvm-0.1.0.dist-info/METADATA").decode().splitlines()
+    assert told[1:2] + told[3:7] == [
+        "Name: rmm-uvm",
+        "Requires-Dist: rmm>=26.8,<26.10",
+        "Requires-Dist: click>=8.1",
+        'Requires-Dist: cupy>=13.6; extra == "cupy"',
+        'Requires-Dist: distributed-ucxx>=0.51,<0.52; extra == "dask"',
+    ]

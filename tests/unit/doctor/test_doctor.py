@@ -315,7 +315,10 @@ def test_examine_many_devices_without_access_are_shortened() -> None:
             "rmm-cu12 and rmm-cu13 are installed over each other: pip uninstall rmm-cu12 "
             "librmm-cu12 rmm-cu13 librmm-cu13, then pip install 'rmm-cu13==26.10.*'",
         ),
-        ({"rmm": "26.2.0"}, "rmm 26.2.0 is not tested"),
+        (
+            {"rmm": "26.2.0"},
+            "rmm 26.2.0 is not tested, 26.06, 26.08 and 26.10 are: conda install rmm=26.10",
+        ),
         ({}, "RMM is not installed: pip install 'rmm-cu13==26.10.*'"),
         ({"cuda-bindings": "12.9.2"}, "RMM is not installed: pip install 'rmm-cu12==26.10.*'"),
     ],
