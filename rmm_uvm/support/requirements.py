@@ -160,10 +160,13 @@ def rmm_problem(packages: Mapping[str, str], compiled: Collection[Version] = RMM
     names = ("rmm", *(f"rmm-cu{major}" for major in CUDA_MAJORS))  # the first is conda's
     both = [name for name in names if name in packages]
     if len(both) > 1:
-        everything = " ".join(f"{name} lib{name}" for name in both)
+        wheels = " ".join(f"{name} lib{name}" for name in both if name != "rmm")
+        then = _install(both[-1], RMM_MINORS[-1])
+        if "rmm" in both:
+            then = "conda install --force-reinstall rmm"
         return (
-            f"{' and '.join(both)} are installed over each other: pip uninstall {everything}, "
-            f"then {_install(both[-1], RMM_MINORS[-1])}"
+            f"{' and '.join(both)} are installed over each other: pip uninstall {wheels}, "
+            f"then {then}"
         )
     name, _ = rmm_package(packages)
     if name not in packages:

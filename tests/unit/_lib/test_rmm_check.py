@@ -21,8 +21,8 @@ def version(name):
     return pretended.get(name) or true_version(name)
 metadata.version = version
 """
-OTHER_MINOR = PRETEND.format(pretended={"rmm-cu12": None, "rmm-cu13": "26.12.0"})
-BOTH = PRETEND.format(pretended={"rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"})
+OTHER_MINOR = PRETEND.format(pretended={"rmm": None, "rmm-cu12": None, "rmm-cu13": "26.12.0"})
+BOTH = PRETEND.format(pretended={"rmm": None, "rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"})
 NO_RMM = PRETEND.format(pretended={"rmm-cu12": None, "rmm-cu13": None, "rmm": None}) + (
     "import sys; sys.modules['rmm'] = None"
 )

@@ -319,6 +319,11 @@ def test_examine_many_devices_without_access_are_shortened() -> None:
             {"rmm": "26.2.0"},
             "rmm 26.2.0 is not tested, 26.06, 26.08 and 26.10 are: conda install rmm=26.10",
         ),
+        (
+            {"rmm": "26.10.0", "rmm-cu13": "26.10.0"},
+            "rmm and rmm-cu13 are installed over each other: pip uninstall rmm-cu13 librmm-cu13, "
+            "then conda install --force-reinstall rmm",
+        ),
         ({}, "RMM is not installed: pip install 'rmm-cu13==26.10.*'"),
         ({"cuda-bindings": "12.9.2"}, "RMM is not installed: pip install 'rmm-cu12==26.10.*'"),
     ],
