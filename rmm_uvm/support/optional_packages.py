@@ -60,7 +60,7 @@ class Requirement:
     @property
     def remedy(self) -> str:
         """The command that installs the extra."""
-        return f"pip install '{self.distribution}[{self.extra}]'"
+        return install_extra(self.extra, self.distribution)
 
     def problem(self, version: str | None) -> str:
         """Return what is wrong with a version, None for a missing package; empty if nothing is."""
@@ -120,7 +120,7 @@ def too_old(extra: str, *packages: str, distribution: str = OURS) -> str:
         and (version := installed_version(requirement.package)) is not None
         and (problem := requirement.problem(version))
     ]
-    return f"{', '.join(problems)}: pip install '{distribution}[{extra}]'" if problems else ""
+    return f"{', '.join(problems)}: {install_extra(extra, distribution)}" if problems else ""
 
 
 def check_html() -> None:

@@ -65,6 +65,13 @@ _PACKAGES = (
     "dask-cuda",
 )
 
+# What conda calls packages of extras, where it is not what pip does.
+_CONDA_NAMES = {
+    "torch": "pytorch",
+    "prometheus-client": "prometheus_client",
+    "nvidia-cuda-cupti": "cuda-cupti",
+}
+
 
 def own_distribution() -> str:
     """Return the name under which rmm-uvm is installed: with the CUDA major in a release.
@@ -76,9 +83,24 @@ def own_distribution() -> str:
     return next((name for name in names if installed_version(name) is not None), _PACKAGES[0])
 
 
-def install_extra(extra: str) -> str:
-    """Return the command that installs an extra, as ``pip install 'rmm-uvm-cu13[dask]'``."""
-    return f"pip install '{own_distribution()}[{extra}]'"
+def install_extra(extra: str, distribution: str | None = None) -> str:
+    """Return the command that installs an extra, as ``pip install 'rmm-uvm-cu13[dask]'``.
+
+    It is an extra of rmm-uvm, or of a distribution that is named. Beside conda's RMM, conda
+    installs the packages that an extra of rmm-uvm needs: pip would bring a second RMM with some.
+    """
+    own = own_distribution()
+    distribution = distribution or own
+    if distribution == own and rmm_package(installed_packages())[0] == "rmm":
+        try:
+            lines = metadata.requires(own) or []
+        except (metadata.PackageNotFoundError, OSError):
+            lines = []
+        needs = re.compile(rf"""([\w.-]+).*\bextra\s*==\s*["']{re.escape(extra)}["']""")
+        names = [found[1] for line in lines if (found := needs.match(line))]
+        if names:
+            return f"conda install {' '.join(_CONDA_NAMES.get(name, name) for name in names)}"
+    return f"pip install '{distribution}[{extra}]'"
 
 
 def parse_version(text: str) -> Version:

@@ -10,6 +10,7 @@ import pytest
 
 from rmm_uvm.doctor.extras import ADDED, PURPOSES, extras
 from rmm_uvm.support import optional_packages
+from rmm_uvm.support import requirements as requirements_module
 from rmm_uvm.support.optional_packages import (
     ADDITIONS,
     Requirement,
@@ -17,6 +18,7 @@ from rmm_uvm.support.optional_packages import (
     requirements,
     too_old,
 )
+from rmm_uvm.support.requirements import install_extra
 
 from ...support.projects import CONTENTS, extras_of
 
@@ -126,3 +128,23 @@ def test_larger_package_does_for_the_smaller_one() -> None:
     needed = [Requirement("cpu", "xgboost-cpu", ((">=", "3.0"),), "rmm-uvm-mortgage")]
     assert extras(needed, {"xgboost": "3.1"}.get)[0].detail == "xgboost 3.1"
     assert not extras(needed, {"xgboost": "2.1"}.get)[0].available
+
+
+@pytest.mark.parametrize(
+    ("extra", "command"),
+    [
+        ("dask", "conda install dask-cuda distributed-ucxx bokeh"),
+        ("torch", "conda install pytorch"),
+        ("unknown", "pip install 'rmm-uvm[unknown]'"),
+    ],
+)
+def test_beside_rmm_of_conda_its_packages_are_named(
+    monkeypatch: pytest.MonkeyPatch, extra: str, command: str
+) -> None:
+    lines = ["rmm>=26.10", "dask-cuda>=26.10; extra == 'dask'", "distributed-ucxx; extra=='dask'"]
+    lines += ['bokeh>=3.8.2; extra == "dask"', 'torch>=2.9; extra == "torch"']
+    versions = {"rmm-uvm": "0.1.0", "rmm": "26.10.00"}
+    monkeypatch.setattr(requirements_module, "installed_version", versions.get)
+    monkeypatch.setattr(metadata, "requires", lambda _: lines)
+    assert install_extra(extra) == command
+    assert install_extra("cpu", "rmm-uvm-mortgage") == "pip install 'rmm-uvm-mortgage[cpu]'"
