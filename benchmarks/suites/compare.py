@@ -169,7 +169,7 @@ def main() -> int:
         }
         results[name] = compared(runs)
         print(f"{name}: {results[name]}", flush=True)
-    harness.write_json(asked.json, "suites", {"suites": results})
+        harness.write_json(asked.json, "suites", {"suites": results})
     ran = all(result["stock"].get(PASSED) for result in results.values())
     return int(not results or not ran or any(result["worse"] for result in results.values()))
 
