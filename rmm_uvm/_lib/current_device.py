@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import DriverError
+from rmm_uvm.machine.device_info import DeviceInfo
 
 
 @contextlib.contextmanager
@@ -47,13 +48,12 @@ def current_device(driver: UvmDriver) -> Iterator[None]:
         cuda.cuDevicePrimaryCtxRelease(device)
 
 
-def ensure_context(driver: UvmDriver) -> None:
-    """Give this thread a context if it has none, and its device is the driver's.
+def ensure_context(info: DeviceInfo) -> None:
+    """Give this thread a context if it has none, and its device is that one.
 
     `rmm.reinitialize` leaves one behind too, and programs rely on it: RMM's streams cannot be
     synchronised without. A context that is there, and the choice of device, are left alone.
     """
-    info = driver.info
     if info.simulated:
         return
     from cuda.bindings import driver as cuda

@@ -64,7 +64,7 @@ def install_one(
         with current_device(driver):  # its ordinal becomes part of the file's name
             outer = _logging_adaptor(managed, log_file_name)
     rmm.mr.set_per_device_resource(info.device_id, outer)
-    ensure_context(driver)
+    ensure_context(info)
     return DeviceInstallation(
         info=info,
         sizes=sizes,

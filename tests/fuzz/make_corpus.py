@@ -17,7 +17,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.dask.comm.wire import WIRE_VERSION, FrameKind, pack_header, pack_prelude
+from rmm_uvm.dask.comm.wire import (
+    WIRE_VERSION,
+    FrameKind,
+    pack_header,
+    pack_opening,
+    pack_prelude,
+)
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm_mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 
@@ -200,6 +206,13 @@ def _environments() -> dict[str, bytes]:
     return {name: "\n".join(lines).encode()[:4095] for name, lines in texts.items()}
 
 
+def _opening(
+    kinds: list[FrameKind], sizes: list[int], frames: bytes, chunk_bytes: int = 0
+) -> bytes:
+    entries, header = pack_header(kinds, sizes, chunk_bytes)
+    return pack_opening(pack_prelude(closing=False, entries=entries), header, [frames])
+
+
 def _messages() -> dict[str, bytes]:
     host, device, stream = FrameKind.HOST, FrameKind.DEVICE, FrameKind.STREAM
 
@@ -218,6 +231,9 @@ def _messages() -> dict[str, bytes]:
         "larger-than-the-host": message([host], [1 << 40]),
         "small-chunks": message([stream], [1 << 46], 256),
         "cut-off": message([host], [100])[:20],
+        "opening": _opening([host] * 3, [3, 0, 5], b"headframe"),
+        "opening-of-a-stream": _opening([host, stream], [4, 5000], b"head", 4096),
+        "cut-opening": _opening([host] * 2, [3, 5], b"headfram")[:-1],
     }
 
 
@@ -226,7 +242,7 @@ def _introductions() -> dict[str, bytes]:
     contents: dict[str, Any] = {
         "staged": whole,
         "host": {**whole, "chunk_bytes": None, "receives": "host"},
-        "other-version": {**whole, "wire": 2, "version": "9\x1b[2J" * 50},
+        "other-version": {**whole, "wire": WIRE_VERSION + 1, "version": "9\x1b[2J" * 50},
         "small-chunks": {**whole, "chunk_bytes": -256},
         "elsewhere": {**whole, "receives": ["staged"]},
         "number": 1,

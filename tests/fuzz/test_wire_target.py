@@ -43,7 +43,7 @@ def test_target_notices_a_message_that_no_sender_makes(monkeypatch: pytest.Monke
 
 
 def test_target_notices_a_peer_with_chunks_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"wire": 1, "version": "1", "chunk_bytes": -256, "receives": "staged"}
+    said = {"wire": wire.WIRE_VERSION, "version": "1", "chunk_bytes": -256, "receives": "staged"}
     TARGETS["wire-handshake"](json.dumps(said).encode())
     monkeypatch.setattr(handshake, "_is_chunk_size", lambda _: True)
     with pytest.raises(Finding, match="no size of chunks"):

@@ -6,13 +6,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 from unittest import mock
 
 from rmm_uvm.dask.comm import receive
-from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, Peer, meet
+from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, meet
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
-from rmm_uvm.dask.comm.wire import WIRE_VERSION, FrameKind, pack_header, pack_prelude
+from rmm_uvm.dask.comm.wire import (
+    OPENING_BYTES,
+    PRELUDE_BYTES,
+    WIRE_VERSION,
+    FrameKind,
+    frames_in_opening,
+    header_in_opening,
+    pack_header,
+    pack_opening,
+    pack_prelude,
+)
 from rmm_uvm.errors import AvailabilityError, DataError
 
 from .promises import Finding, attempted
@@ -26,17 +37,30 @@ def wire_message(data: bytes) -> None:
 
     Memory is taken for what can be there alone: for a header, and for frames that the host holds.
     """
-    channel = _Bytes(data)
-    with mock.patch.object(receive, "most_host_bytes", return_value=_HOST_BYTES):
-        frames = attempted(lambda: asyncio.run(_received(channel)), (DataError, AvailabilityError))
-    if channel.asked_bytes > len(data) + _HOST_BYTES + (37 << 20):
-        raise Finding(f"{channel.asked_bytes} bytes were taken for {len(data)}")
-    if frames is not None and frames is not channel:
-        kinds = [FrameKind.HOST] * len(frames)
-        entries, header = pack_header(kinds, list(map(len, frames)))
-        sent = b"".join((pack_prelude(closing=False, entries=entries), header, *frames))
-        if not data.startswith(sent):
+    for peer in (STOCK_PEER, Peer(ours=True)):
+        channel = _Bytes(data)
+        with mock.patch.object(receive, "most_host_bytes", return_value=_HOST_BYTES):
+            frames = attempted(partial(_receive, channel, peer), (DataError, AvailabilityError))
+        if channel.asked_bytes > len(data) + _HOST_BYTES + (37 << 20):
+            raise Finding(f"{channel.asked_bytes} bytes were taken for {len(data)}")
+        if frames is None or frames is channel:
+            continue
+        sent = _sent(frames, peer)
+        if not data.ljust(OPENING_BYTES, b"\0").startswith(sent):
             raise Finding(f"{sent!r} was understood")
+
+
+def _sent(frames: list[Any], peer: Peer) -> bytes:
+    """Return the bytes of all messages that our sender makes of host frames."""
+    kinds, sizes = [FrameKind.HOST] * len(frames), list(map(len, frames))
+    entries, header = pack_header(kinds, sizes)
+    prelude = pack_prelude(closing=False, entries=entries)
+    if not peer.ours or not header_in_opening(entries):
+        begun = prelude.ljust(OPENING_BYTES if peer.ours else 0, b"\0") + header
+        return b"".join((begun, *frames))
+    count = frames_in_opening(kinds, sizes, entries)
+    opening = pack_opening(prelude, header, frames[:count]).ljust(OPENING_BYTES, b"\0")
+    return b"".join((opening, *frames[count:]))
 
 
 def wire_handshake(data: bytes) -> None:
@@ -58,10 +82,10 @@ def wire_handshake(data: bytes) -> None:
         raise Finding(f"no size of chunks: {peer}")
 
 
-async def _received(channel: _Bytes) -> Any:
+def _receive(channel: _Bytes, peer: Peer) -> Any:
     """Return host frames, or the channel where a peer hung up or went away in a message."""
     try:
-        return await receive.receive_message(channel, _no_device) or channel
+        return asyncio.run(receive.receive_message(channel, peer, _no_device)) or channel
     except ConnectionError:
         return channel
 
@@ -82,6 +106,9 @@ class _Bytes:
     def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asked_bytes += len(buffer)
+        if idle and PRELUDE_BYTES <= len(self._left) < len(buffer):
+            buffer[len(self._left) :] = bytes(len(buffer) - len(self._left))  # as UCX: shorter
+            buffer = buffer[: len(self._left)]
         if len(self._left) < len(buffer):
             raise ConnectionError("the peer went away")
         buffer[:] = self._left[: len(buffer)]

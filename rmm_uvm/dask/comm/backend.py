@@ -132,7 +132,7 @@ class UvmComm(UCXX):
             deserializers = _SERIALIZERS
         try:
             frames = await receive_message(
-                UcxChannel(self, self._progress), staging_for_frames, host_array
+                UcxChannel(self, self._progress), self.peer, staging_for_frames, host_array
             )
         except BaseException as error:
             self._break_off(error, "reading")

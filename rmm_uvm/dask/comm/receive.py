@@ -6,8 +6,8 @@ The budgets are small, and any number of workers may send to one another at once
 them can wait for each other's chunks:
 
 1. A receive chunk is acquired only when the header, or a ready message, has said that the chunk
-   is on its way: the sender has filled it and posted it (the first one it posts as soon as the
-   message's other frames are through) and needs nothing more to send it.
+   is on its way: the sender has filled it and posted it (the first one it posts as soon as it is
+   filled and the message's other frames are through) and needs no other chunk to send it.
    So who holds a receive chunk waits for a transport and a copy, and never for a chunk.
    Hence every receive chunk becomes free again.
 2. They are handed out first come, first served. Hence whoever asks for one gets it.
@@ -31,19 +31,23 @@ from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
 from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
+from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, chunk_count, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
-from rmm_uvm.dask.comm.staging import Staging
+from rmm_uvm.dask.comm.staging import Exportable, Staging
 from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.dask.comm.wire import (
     MOST_MESSAGE_BYTES,
+    OPENING_BYTES,
     PRELUDE_BYTES,
     READY,
     FrameKind,
     Header,
     header_bytes,
+    header_in_opening,
     unpack_header,
+    unpack_opening,
     unpack_prelude,
 )
 from rmm_uvm.errors import AvailabilityError, DataError
@@ -54,6 +58,7 @@ __all__ = ["receive_message"]
 
 async def receive_message(
     channel: Channel,
+    peer: Peer,
     staging_of: Callable[[], Staging],
     host_buffer: Callable[[int], Any] = bytearray,
 ) -> list[Any] | None:
@@ -63,6 +68,8 @@ async def receive_message(
     ----------
     channel : Channel
         Nothing else may be posted to it meanwhile.
+    peer : Peer
+        The other end.
     staging_of : callable
         Returns the staging; called if a frame is on a device.
     host_buffer : callable
@@ -81,28 +88,35 @@ async def receive_message(
         cannot be, which is counted. The connection is then of no use; chunks are in quarantine.
     """
     try:
-        return await _receive(channel, staging_of, host_buffer)
+        return await _receive(channel, peer, staging_of, host_buffer)
     except DataError:
         totals().refused_messages += 1
         raise
 
 
 async def _receive(
-    channel: Channel, staging_of: Callable[[], Staging], host_buffer: Callable[[int], Any]
+    channel: Channel,
+    peer: Peer,
+    staging_of: Callable[[], Staging],
+    host_buffer: Callable[[int], Any],
 ) -> list[Any] | None:
-    prelude = bytearray(PRELUDE_BYTES)
-    await channel.recv(prelude, idle=True)
-    closing, entries = unpack_prelude(prelude)
+    begun = memoryview(bytearray(OPENING_BYTES if peer.ours else PRELUDE_BYTES))
+    await channel.recv(begun, idle=True)
+    closing, entries = unpack_prelude(begun[:PRELUDE_BYTES])
     if closing:
         return None
-    packed = bytearray(header_bytes(entries))
-    await channel.recv(packed)
-    header = unpack_header(packed, entries, most_host_bytes())
-    if not any(header.kinds):
-        frames = [host_buffer(size) for size in header.sizes]
-        await _receive_whole(channel, frames, header)
-        return frames
-    return await _receive_device_frames(channel, header, staging_of(), host_buffer)
+    opened: Sequence[memoryview] = ()
+    if peer.ours and header_in_opening(entries):
+        header, opened = unpack_opening(begun, entries, most_host_bytes())
+    else:
+        packed = bytearray(header_bytes(entries))
+        await channel.recv(packed)
+        header = unpack_header(packed, entries, most_host_bytes())
+    if any(header.kinds):
+        return await _receive_device_frames(channel, header, opened, staging_of(), host_buffer)
+    frames = [host_buffer(size) for size in header.sizes]
+    await _receive_whole(channel, frames, header, opened)
+    return frames
 
 
 @functools.cache
@@ -116,32 +130,38 @@ def most_host_bytes() -> int:
 
 
 async def _receive_device_frames(
-    channel: Channel, header: Header, staging: Staging, host_buffer: Callable[[int], Any]
+    channel: Channel,
+    header: Header,
+    opened: Sequence[memoryview],
+    staging: Staging,
+    host_buffer: Callable[[int], Any],
 ) -> list[Any]:
     frames: list[Any] = []
     try:
         staging.refuse_without_memory()
         for kind, size in zip(header.kinds, header.sizes, strict=True):
             frames.append(staging.allocate(size) if kind else host_buffer(size))
+        exportable = Exportable(staging.copies)
         targets = [
-            _StreamFrame(frame, staging)
+            _StreamFrame(frame, exportable)
             for frame, kind in zip(frames, header.kinds, strict=True)
             if kind is FrameKind.STREAM
         ]
         written = FrameKind.DEVICE in header.kinds or any(target.in_place for target in targets)
-        if written or not staging.chunks_settled:
+        if settled := written or not staging.chunks_settled:
             await staging.settle_for_transport()
         else:
-            # The frames' memory may have been used a moment ago.
-            staging.order_after_default_stream()
-        await _receive_whole(channel, frames, header)
-        _count_whole(frames, header, staging)
+            staging.enter_device()
+        await _receive_whole(channel, frames, header, opened)
+        _count_whole(frames, header, exportable, staging)
         if targets:
             sizes = [target.nbytes for target in targets]
             plans = plan_stream(sizes, header.chunk_bytes)
             count = chunk_count(sizes, header.chunk_bytes)
             with staging.hold(staging.receiving) as held:
-                await _receive_stream(channel, plans, count, targets, held, staging)
+                await _receive_stream(
+                    channel, plans, count, targets, held, staging, settled=settled
+                )
     except BaseException:
         staging.totals.aborted_transfers += 1
         staging.keep(frames)  # the peer, or copies of ours, may still be writing them
@@ -149,9 +169,15 @@ async def _receive_device_frames(
     return frames
 
 
-async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
-    """Receive every frame that is a message of its own."""
-    each = zip(frames, header.kinds, header.sizes, strict=True)
+async def _receive_whole(
+    channel: Channel, frames: Sequence[Any], header: Header, opened: Sequence[memoryview]
+) -> None:
+    """Fill the first frames, which came with the header; receive those that are messages."""
+    for frame, found in zip(frames, opened, strict=False):
+        frame[:] = found
+    if (count := len(opened)) == len(frames):
+        return
+    each = zip(frames[count:], header.kinds[count:], header.sizes[count:], strict=True)
     await in_turn(
         channel.recv(frame) for frame, kind, size in each if size and kind is not FrameKind.STREAM
     )
@@ -162,11 +188,11 @@ class _StreamFrame:
 
     __slots__ = ("address", "frame", "in_place", "nbytes")
 
-    def __init__(self, frame: Any, staging: Staging) -> None:
+    def __init__(self, frame: Any, exportable: Exportable) -> None:
         self.frame = frame
         self.address: int = frame.ptr
         self.nbytes: int = frame.nbytes
-        self.in_place = self.nbytes > 0 and staging.ipc_capable(self.address)
+        self.in_place = self.nbytes > 0 and bool(exportable(self.address))
 
 
 async def _receive_stream(
@@ -176,6 +202,8 @@ async def _receive_stream(
     targets: Sequence[_StreamFrame],
     held: Holding,
     staging: Staging,
+    *,
+    settled: bool,
 ) -> None:
     """Receive all chunks, some under way while others are copied to where they belong."""
     arriving: collections.deque[_Arriving] = collections.deque()
@@ -207,6 +235,9 @@ async def _receive_stream(
                 await staging.settle_for_transport()
             place = chunk.view(plan.nbytes)
         arriving.append(_Arriving(channel.recv(place), plan, chunk))
+        if not number and not settled:
+            # Copies follow what was queued for the frames' memory a moment ago.
+            staging.order_after_default_stream()
         if number + 1 < count and ready is not None:
             ready.post()  # behind the chunk, as it was sent
         while len(arriving) >= DEPTH:
@@ -286,11 +317,13 @@ def _place(piece: Piece, targets: Sequence[_StreamFrame]) -> DeviceRange:
     return DeviceRange(target.address + piece.frame_offset, piece.nbytes, target.frame)
 
 
-def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> None:
+def _count_whole(
+    frames: Sequence[Any], header: Header, exportable: Exportable, staging: Staging
+) -> None:
     for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
         if kind is not FrameKind.DEVICE or not size:
             continue
-        if staging.ipc_capable(frame.ptr):
+        if exportable(frame.ptr):
             staging.totals.count("received", "direct", size)
         else:
             staging.totals.count("received", "overflow", size)

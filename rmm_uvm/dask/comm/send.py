@@ -18,8 +18,16 @@ from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
-from rmm_uvm.dask.comm.staging import Staging
-from rmm_uvm.dask.comm.wire import READY, FrameKind, pack_header, pack_prelude
+from rmm_uvm.dask.comm.staging import Exportable, Staging
+from rmm_uvm.dask.comm.wire import (
+    READY,
+    FrameKind,
+    frames_in_opening,
+    header_in_opening,
+    pack_header,
+    pack_opening,
+    pack_prelude,
+)
 from rmm_uvm.residency.memory_of import interface_of
 
 __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
@@ -30,10 +38,8 @@ DEPTH = 4
 
 def frame_bytes(frame: Any) -> int:
     """Return the size of a frame, in bytes, as Dask counts it."""
-    try:
-        return int(frame.nbytes)
-    except AttributeError:
-        return len(frame)
+    nbytes = getattr(frame, "nbytes", None)
+    return len(frame) if nbytes is None else int(nbytes)
 
 
 def choose_kind(*, exportable: bool | None, has_chunks: bool, peer: Peer) -> FrameKind:
@@ -92,8 +98,8 @@ async def send_message(
         connection of no use; chunks are in quarantine.
     """
     outgoing = [_Frame(frame) for frame in frames]
-    if all(frame.kind is FrameKind.HOST for frame in outgoing):
-        await _send_whole(channel, outgoing, 0)
+    if not any([frame.kind for frame in outgoing]):  # on the host, all of them
+        await _send_whole(channel, outgoing, peer)
     else:
         staging = staging_of()
         try:
@@ -102,7 +108,10 @@ async def send_message(
             staging.totals.aborted_transfers += 1
             staging.keep(frames)  # the peer, or copies of ours, may still be reading them
             raise
-    return sum(frame.nbytes for frame in outgoing)
+    return sum([frame.nbytes for frame in outgoing])
+
+
+_ON_THE_HOST = frozenset((bytes, bytearray, memoryview))  # what most frames of Dask are
 
 
 class _Frame:
@@ -111,7 +120,7 @@ class _Frame:
     __slots__ = ("buffer", "exportable", "kind", "nbytes", "place")
 
     def __init__(self, buffer: Any) -> None:
-        interface = interface_of(buffer)
+        interface = None if type(buffer) in _ON_THE_HOST else interface_of(buffer)
         self.buffer = buffer
         self.nbytes = frame_bytes(buffer)
         self.place: int = 0 if interface is None else interface["data"][0]
@@ -123,10 +132,10 @@ async def _send_device_frames(
     channel: Channel, frames: Sequence[_Frame], peer: Peer, staging: Staging
 ) -> None:
     has_chunks = staging.chunk_bytes is not None
+    exportable = Exportable(staging.copies)
     for frame in frames:
         if frame.kind is FrameKind.DEVICE and frame.nbytes:
-            known = staging.copies.memory_kind(frame.place)
-            frame.exportable = None if known is None else known.ipc_capable
+            frame.exportable = exportable(frame.place)
             frame.kind = choose_kind(exportable=frame.exportable, has_chunks=has_chunks, peer=peer)
     # As distributed-ucxx, which synchronises the default stream here: what made the frames there,
     # or on a stream that blocks with it, has run before they are read.
@@ -144,29 +153,34 @@ async def _send_device_frames(
             # Before the header, which stands for the first chunk's ready message.
             first = next(plans)
             outgoing = await _prepared(held, first, stream, staging)
-            await _send_whole(channel, frames, chunk_bytes)
+            # While the chunk is filled, the peer makes room for the frames.
+            await _send_whole(channel, frames, peer, chunk_bytes)
+            if outgoing.copied is not None:
+                await staging.reached(outgoing.copied)
             await _send_stream(channel, first, outgoing, plans, stream, held, staging)
     else:
-        await _send_whole(channel, frames, 0)
+        await _send_whole(channel, frames, peer)
     for frame in frames:
         if frame.kind is FrameKind.DEVICE:
             _count_whole(frame, peer, staging)
 
 
-async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: int) -> None:
-    """Send the header, and every frame that is a message of its own."""
-    entries, header = pack_header(
-        [frame.kind for frame in frames], [frame.nbytes for frame in frames], chunk_bytes
-    )
-
-    def messages() -> Iterator[Any]:
-        yield pack_prelude(closing=False, entries=entries)
-        yield header
-        for frame in frames:
-            if frame.nbytes and frame.kind is not FrameKind.STREAM:
-                yield frame.buffer
-
-    await in_turn(map(channel.send, messages()))
+async def _send_whole(
+    channel: Channel, frames: Sequence[_Frame], peer: Peer, chunk_bytes: int = 0
+) -> None:
+    """Send the header, and every frame that does not travel in the stream."""
+    kinds, sizes = [frame.kind for frame in frames], [frame.nbytes for frame in frames]
+    entries, header = pack_header(kinds, sizes, chunk_bytes)
+    prelude = pack_prelude(closing=False, entries=entries)
+    messages: list[Any] = [prelude, header]
+    if peer.ours and header_in_opening(entries):
+        count = frames_in_opening(kinds, sizes, entries)
+        opening = pack_opening(prelude, header, [frame.buffer for frame in frames[:count]])
+        messages, frames = [opening], frames[count:]
+    messages += [
+        frame.buffer for frame in frames if frame.nbytes and frame.kind is not FrameKind.STREAM
+    ]
+    await in_turn(map(channel.send, messages))
 
 
 class _Outgoing(NamedTuple):
@@ -217,12 +231,10 @@ async def _send_stream(
 async def _prepared(
     held: Holding, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
 ) -> _Outgoing:
-    """Return where the bytes of a chunk are sent from, once they are there."""
+    """Return where the bytes of a chunk will be sent from, once there is a chunk for them."""
     outgoing = _prepare_now(held, plan, stream, staging)
     if outgoing is None:
         outgoing = _filled(await held.acquire(plan.nbytes), plan, stream, staging)
-    if outgoing.copied is not None:
-        await staging.reached(outgoing.copied)
     return outgoing
 
 

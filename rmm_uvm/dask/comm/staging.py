@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rmm_uvm.pool.device_installation import DeviceInstallation
     from rmm_uvm.pool.installation import Installation
 
-__all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
+__all__ = ["Copies", "Exportable", "Staging", "current_staging", "staging_for_frames"]
 
 _SPIN_SECONDS = 100e-6  # a chunk is copied within this, mostly; less than what a task switch costs
 _EAGER_SECONDS = 2e-3
@@ -42,6 +42,14 @@ class MemoryKind(Protocol):
     @property
     def ipc_capable(self) -> bool:
         """CUDA IPC can export it."""
+
+    @property
+    def base(self) -> int:
+        """First byte of the allocation."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many it has."""
 
 
 class Copies(Protocol):
@@ -58,6 +66,25 @@ class Copies(Protocol):
 
     def mark(self) -> Mark:
         """Return a mark behind the copies so far."""
+
+
+class Exportable:
+    """Whether CUDA IPC can export what lies at an address.
+
+    Asks the driver once for neighbours in an allocation of CUDA's, where a pool has all frames of a
+    message. Of no use for longer than that: what was asked for may be freed, and be another's.
+    """
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+        self._last: MemoryKind | None = None
+
+    def __call__(self, address: int) -> bool | None:
+        """Return it; None if nothing is known of the address."""
+        last = self._last
+        if last is None or not last.base <= address < last.base + last.nbytes:
+            last = self._last = self._copies.memory_kind(address)
+        return None if last is None else last.ipc_capable
 
 
 class Staging:
@@ -105,7 +132,7 @@ class Staging:
         self.allocate = allocate
         self.pool_bytes = pool_bytes
         self.device_id = device_id
-        self._enter_device = enter_device
+        self.enter_device = enter_device
         self.totals = counted or totals()
         self.quarantine = quarantine or Quarantine(clock=clock)
         self.remarks = Remarks(notices, pool_bytes, clock)
@@ -137,11 +164,6 @@ class Staging:
         """Size of its chunks, in bytes; None if it has none."""
         return self.sending.chunk_bytes or None
 
-    def ipc_capable(self, address: int) -> bool:
-        """Return whether CUDA IPC can export that memory."""
-        kind = self.copies.memory_kind(address)
-        return kind is not None and kind.ipc_capable
-
     def refuse_without_memory(self) -> None:
         """Refuse a device whose addresses nothing can be received into.
 
@@ -162,7 +184,7 @@ class Staging:
 
     def order_after_default_stream(self) -> None:
         """Let later copies wait for all work of the legacy default stream so far."""
-        self._enter_device()
+        self.enter_device()
         self.copies.wait_for(0)
 
     async def settle_for_transport(self) -> None:
@@ -213,7 +235,7 @@ class Staging:
         memory = self.allocate(nbytes)
         # Its memory may have been used a moment ago, in the order of the default stream.
         self.order_after_default_stream()
-        overflow = not self.ipc_capable(memory.ptr)
+        overflow = not Exportable(self.copies)(memory.ptr)
         if overflow:
             self.remarks.extra_chunk(nbytes)
         return Chunk(memory, pooled=False, overflow=overflow)
@@ -321,14 +343,15 @@ def _on_driver(
     from rmm_uvm._lib.current_device import ensure_context
     from rmm_uvm._lib.transfers import Transfers
 
+    info = driver.info
     return Staging(
         Transfers(driver),
         pool,
         pool_bytes,
         allocate,
         configured(),
-        device_id=driver.info.device_id,
-        enter_device=functools.partial(ensure_context, driver),
+        device_id=info.device_id,
+        enter_device=functools.partial(ensure_context, info),
     )
 
 

@@ -1,21 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The first two host messages of every transfer: the prelude and the header.
+"""How every transfer begins: the prelude and the header, and the opening that has both.
 
-They are distributed-ucxx's own, byte for byte, as long as no frame travels in the stream: its
-"is this frame on a device" is our kind 0 or 1. `FrameKind.STREAM` and `FrameKind.CHUNK` are only
-ever sent to a peer whose handshake said that it understands them.
+Prelude and header are distributed-ucxx's own, byte for byte, as long as no frame travels in the
+stream: its "is this frame on a device" is our kind 0 or 1. `FrameKind.STREAM`, `FrameKind.CHUNK`
+and openings are only ever sent to a peer whose handshake said that it understands them.
 
-This is the only reader of both. It accepts what `pack_prelude` and `pack_header` can make, byte for
-byte, and refuses everything else before memory is taken for what it claims.
+This is the only reader of them. It accepts what `pack_prelude`, `pack_header` and `pack_opening`
+can make, byte for byte, and refuses everything else before memory is taken for what it claims.
 """
 
 from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.errors import DataError
@@ -23,19 +23,24 @@ from rmm_uvm.errors import DataError
 __all__ = [
     "MOST_ENTRIES",
     "MOST_MESSAGE_BYTES",
+    "OPENING_BYTES",
     "PRELUDE_BYTES",
     "READY",
     "WIRE_VERSION",
     "FrameKind",
     "Header",
+    "frames_in_opening",
     "header_bytes",
+    "header_in_opening",
     "pack_header",
+    "pack_opening",
     "pack_prelude",
     "unpack_header",
+    "unpack_opening",
     "unpack_prelude",
 ]
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 """Of the format in this module; peers of another one are refused in the handshake."""
 
 READY = b"\xa7"
@@ -47,9 +52,18 @@ MOST_ENTRIES = 1 << 22
 MOST_MESSAGE_BYTES = 1 << 47
 """Of all frames of a message: what a process on x86-64 or Arm can address at all."""
 
+OPENING_BYTES = 4096
+"""The most that an opening has. UCX sends as much at once, and so few bytes cost what none do; the
+messages by which Dask's tasks are run have some hundreds."""
+
+_END = b"\xa8"  # of an opening: UCX does not tell that it received less than was asked for
+_END_AND_NOTHING = _END.ljust(OPENING_BYTES, b"\0")
+
 # Native sizes and alignment: what distributed-ucxx packs.
 _PRELUDE = struct.Struct("?Q")
 PRELUDE_BYTES = _PRELUDE.size
+_PRELUDE_AS_IT_LIES = struct.Struct("B7sQ")  # with what is between, which packing leaves 0
+_NOTHING_BETWEEN = bytes(7)
 
 
 class FrameKind(enum.IntEnum):
@@ -64,6 +78,9 @@ class FrameKind(enum.IntEnum):
     DEVICE = 1
     STREAM = 2
     CHUNK = 3
+
+
+_KINDS = tuple(FrameKind)  # by its number: calling the class takes ten times as long
 
 
 class Header(NamedTuple):
@@ -99,19 +116,19 @@ def unpack_prelude(message: bytes | bytearray | memoryview) -> tuple[bool, int]:
     """
     if len(message) != PRELUDE_BYTES:
         raise DataError(f"a prelude of {len(message)} bytes: it has {PRELUDE_BYTES}")
-    closing, entries = _PRELUDE.unpack(message)
-    if pack_prelude(closing=closing, entries=entries) != message:
+    closing, between, entries = _PRELUDE_AS_IT_LIES.unpack(message)
+    if closing > 1 or between != _NOTHING_BETWEEN:
         raise DataError(f"no prelude of ucxuvm: {bytes(message).hex()}")
     if not closing:
         _refuse_entries(entries)
     elif entries:
         raise DataError(f"{entries} frames of a peer that hangs up")
-    return closing, entries
+    return closing == 1, entries
 
 
 def header_bytes(entries: int) -> int:
     """Return the size of a header, in bytes."""
-    return struct.calcsize(_header_format(entries))
+    return entries + -entries % 8 + 8 * entries
 
 
 def pack_header(
@@ -159,10 +176,10 @@ def unpack_header(
         )
     values = struct.unpack(_header_format(entries), message)
     try:
-        kinds = tuple(map(FrameKind, values[:entries]))
-    except ValueError as error:
+        kinds = tuple([_KINDS[value] for value in values[:entries]])
+    except IndexError:
         raise DataError(
-            f"a header with a kind that wire version 1 does not have: {error}"
+            f"a header with a kind that ucxuvm does not have: {max(values[:entries])}"
         ) from None
     if any(message[entries : entries + -entries % 8]):
         raise DataError("a header with something between its kinds and its sizes")
@@ -174,9 +191,10 @@ def unpack_header(
         kinds, sizes, chunk_bytes = kinds[:-1], sizes[:-1], sizes[-1]
         if chunk_bytes == 0 or chunk_bytes % ALIGNMENT_BYTES:
             raise DataError(f"a header with chunks of {chunk_bytes} bytes")
-    host_bytes = sum(
-        size for kind, size in zip(kinds, sizes, strict=True) if kind is FrameKind.HOST
-    )
+    host_bytes = total_bytes
+    if any(kinds):
+        each = zip(kinds, sizes, strict=True)
+        host_bytes = sum(size for kind, size in each if kind is FrameKind.HOST)
     if host_bytes > most_host_bytes:
         raise DataError(
             f"a message with {host_bytes} bytes for the host, which has {most_host_bytes}: "
@@ -185,6 +203,82 @@ def unpack_header(
     if FrameKind.CHUNK in kinds or (FrameKind.STREAM in kinds) != bool(chunk_bytes):
         raise DataError("a header whose stream has no size, or more than one")
     return Header(kinds, sizes, chunk_bytes)
+
+
+def header_in_opening(entries: int) -> bool:
+    """Return whether a header of so many entries is a part of the opening."""
+    return _room(entries) >= 0
+
+
+def frames_in_opening(kinds: Sequence[FrameKind], sizes: Sequence[int], entries: int) -> int:
+    """Return how many frames, from the first, are a part of the opening: host frames that fit.
+
+    Parameters
+    ----------
+    kinds, sizes : sequence
+        Of the frames, as in `Header`.
+    entries : int
+        Of the header, which is a part of the opening too.
+
+    Examples
+    --------
+    >>> host, stream = FrameKind.HOST, FrameKind.STREAM
+    >>> frames_in_opening([host, host, stream, host], [500, 0, 7, 5], entries=5)
+    2
+    """
+    left, count = _room(entries), 0
+    for kind, size in zip(kinds, sizes, strict=True):
+        left -= size
+        if kind or left < 0:
+            break
+        count += 1
+    return count
+
+
+def pack_opening(prelude: bytes, header: bytes, frames: Iterable[Any]) -> bytes:
+    """Return the first message to a peer that is ours, where the header fits into it.
+
+    Parameters
+    ----------
+    prelude, header : bytes
+        From `pack_prelude` and `pack_header`.
+    frames : iterable of bytes-like
+        As many as `frames_in_opening` says.
+    """
+    return b"".join((prelude, header, *frames, _END))
+
+
+def unpack_opening(
+    message: memoryview, entries: int, most_host_bytes: int = MOST_MESSAGE_BYTES
+) -> tuple[Header, list[memoryview]]:
+    """Return the header, and the frames that are in the message; they are parts of it.
+
+    Parameters
+    ----------
+    message : memoryview
+        `OPENING_BYTES`, of which those behind the end are 0. Its prelude was unpacked.
+    entries, most_host_bytes : int
+        As those of `unpack_header`.
+
+    Raises
+    ------
+    DataError
+        As `unpack_header`; or where its end is not where it has to be.
+    """
+    end = PRELUDE_BYTES + header_bytes(entries)
+    header = unpack_header(message[PRELUDE_BYTES:end], entries, most_host_bytes)
+    opened = []
+    for size in header.sizes[: frames_in_opening(header.kinds, header.sizes, entries)]:
+        opened.append(message[end : end + size])
+        end += size
+    if bytes(message[end:]) != _END_AND_NOTHING[: OPENING_BYTES - end]:
+        raise DataError(f"an opening that does not end after {end} bytes: it was cut, or is none")
+    return header, opened
+
+
+def _room(entries: int) -> int:
+    """Return the bytes that an opening has for frames; < 0 if a header has no room in it."""
+    return OPENING_BYTES - PRELUDE_BYTES - header_bytes(entries) - len(_END)
 
 
 def _refuse_entries(entries: int) -> None:

@@ -133,7 +133,7 @@ class PolledChannel:
         for end in (self, self.peer):
             if end._arrived and end._posted and self._schedule.random() < 0.3:
                 message, posted = end._arrived.popleft(), end._posted.popleft()
-                assert message.nbytes == posted.nbytes
+                assert message.nbytes <= posted.nbytes
                 ctypes.memmove(posted.address, message.address, message.nbytes)
                 message.done = posted.done = True
 

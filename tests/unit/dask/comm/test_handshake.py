@@ -11,6 +11,7 @@ import rmm
 import rmm_uvm
 from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer, introduce, meet, receives, way_of
 from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.dask.comm.wire import WIRE_VERSION
 from rmm_uvm.errors import DataError
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 
@@ -29,7 +30,7 @@ def test_introduction_of_a_worker_tells_version_and_chunks() -> None:
     _install()
     said = introduce()
     assert said == {
-        "wire": 1,
+        "wire": WIRE_VERSION,
         "version": rmm_uvm.__version__,
         "chunk_bytes": 7 << 18,
         "receives": "staged",
@@ -85,7 +86,7 @@ def test_peer_of_the_same_version_is_ours() -> None:
     assert peer == Peer(ours=True, receives="staged", chunk_bytes=7 << 18)
 
 
-@pytest.mark.parametrize("wire", [0, 2, None, "1"])
+@pytest.mark.parametrize("wire", [0, 1, WIRE_VERSION + 1, None, "1"])
 def test_peer_of_another_version_is_refused_in_one_line_that_names_both(wire: object) -> None:
     said = {**introduce(), "wire": wire, "version": "9.9"}
     with pytest.raises(ValueError, match="install the same rmm-uvm") as error:
@@ -100,16 +101,16 @@ def test_peer_of_another_version_is_refused_in_one_line_that_names_both(wire: ob
     "said",
     [
         *(0, 1, -1, 1.5, "x", b"x", [], [1], True, {}, {"wire": [1]}, {"wire": True}),
-        {"wire": 1},
-        {"wire": 1, "receives": "host", "chunk_bytes": -256},
-        {"wire": 1, "receives": "host", "chunk_bytes": 0},
-        {"wire": 1, "receives": "host", "chunk_bytes": 100},
-        {"wire": 1, "receives": "host", "chunk_bytes": 1 << 63},
-        {"wire": 1, "receives": "host", "chunk_bytes": True},
-        {"wire": 1, "receives": "staged", "chunk_bytes": "256"},
-        {"wire": 1, "receives": "elsewhere"},
-        {"wire": 1, "receives": [], "chunk_bytes": 256},
-        {"wire": 2, "version": "9\x1b[2J\n" * 1000},
+        {"wire": WIRE_VERSION},
+        {"wire": WIRE_VERSION, "receives": "host", "chunk_bytes": -256},
+        {"wire": WIRE_VERSION, "receives": "host", "chunk_bytes": 0},
+        {"wire": WIRE_VERSION, "receives": "host", "chunk_bytes": 100},
+        {"wire": WIRE_VERSION, "receives": "host", "chunk_bytes": 1 << 63},
+        {"wire": WIRE_VERSION, "receives": "host", "chunk_bytes": True},
+        {"wire": WIRE_VERSION, "receives": "staged", "chunk_bytes": "256"},
+        {"wire": WIRE_VERSION, "receives": "elsewhere"},
+        {"wire": WIRE_VERSION, "receives": [], "chunk_bytes": 256},
+        {"wire": WIRE_VERSION + 1, "version": "9\x1b[2J\n" * 1000},
         {"wire": "9" * 100_000, "version": "9.9"},
     ],
 )

@@ -18,10 +18,15 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.dask.comm import staging as staging_module
-from rmm_uvm.dask.comm.staging import Staging, current_staging, staging_for_frames
+from rmm_uvm.dask.comm.staging import (
+    Exportable,
+    Staging,
+    current_staging,
+    staging_for_frames,
+)
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
 
-from .fakes import FakeCopies
+from .fakes import FakeCopies, Kind
 
 MIB = 1 << 20
 
@@ -41,6 +46,23 @@ def _install(ipc_pool_size: str | None = "16MiB", **keywords: object) -> rmm_uvm
     return device
 
 
+def test_driver_is_asked_once_for_neighbours_in_an_allocation() -> None:
+    asked: list[int] = []
+
+    class Slabs(FakeCopies):
+        def memory_kind(self, address: int) -> Kind | None:
+            asked.append(address)
+            slab = address // 1000
+            return Kind(slab == 1, slab * 1000, 1000) if slab < 3 else None
+
+    exportable = Exportable(Slabs())
+    addresses = (1000, 1999, 1500, 2000, 2999, 999, 3000, 3001, 1000)
+    assert [exportable(each) for each in addresses] == [
+        *(True, True, True, False, False, False, None, None, True)
+    ]
+    assert asked == [1000, 2000, 999, 3000, 3001, 1000]
+
+
 def test_staging_without_an_installation_is_none() -> None:
     assert current_staging() is None
 
@@ -53,10 +75,11 @@ def test_staging_of_an_installation_is_carved_from_its_ipc_pool() -> None:
     assert staging.pool_bytes == 16 * MIB
     assert staging.sending.count == staging.receiving.count == 4
     assert staging.chunk_bytes == 7 * MIB // 4
+    exportable = Exportable(staging.copies)
     for chunk in (*staging.sending._free, *staging.receiving._free):
-        assert staging.ipc_capable(chunk.address)
+        assert exportable(chunk.address)
     frame = staging.allocate(1000)
-    assert not staging.ipc_capable(frame.ptr)
+    assert exportable(frame.ptr) is False
     assert device.info.simulated
 
 

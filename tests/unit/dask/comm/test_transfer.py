@@ -13,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmm_uvm.dask.comm import channel
-from rmm_uvm.dask.comm.wire import pack_prelude
+from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer
+from rmm_uvm.dask.comm.receive import receive_message
+from rmm_uvm.dask.comm.send import send_message
+from rmm_uvm.dask.comm.wire import OPENING_BYTES, pack_prelude
 
 from .fakes import KIB, InProcessChannel, Process, contents, transfer
 
 CHUNK = 4 * KIB
+OURS = Peer(ours=True)
 EDGES = [0, 1, 255, 256, 257, CHUNK - 1, CHUNK, CHUNK + 1, 9 * CHUNK + 5]
 
 
@@ -153,23 +157,31 @@ def test_message_that_hangs_up_is_none(managed: tuple[Process, Process]) -> None
     asyncio.run(run())
 
 
-def test_message_with_host_frames_only_needs_no_staging(
-    managed: tuple[Process, Process],
+@pytest.mark.parametrize(
+    ("peer", "frames", "messages"),
+    [
+        (STOCK_PEER, [b"x", b"", b"y" * 100_000], 4),
+        (STOCK_PEER, [b"x"] * 3, 5),
+        (OURS, [b"x"] * 3, 1),
+        (OURS, [b"x", b"", b"y" * 100_000, b"z"], 3),
+        (OURS, [b"x" * (OPENING_BYTES - 16 - 16 - 1)], 1),
+        (OURS, [b"x" * (OPENING_BYTES - 16 - 16)], 2),
+        (OURS, [b""] * 452, 1),  # a header of 456 + 452 * 8 bytes
+        (OURS, [b"x", *[b""] * 452], 3),
+    ],
+)
+def test_message_with_host_frames_only_needs_no_staging_and_few_messages(
+    peer: Peer, frames: list[bytes], messages: int
 ) -> None:
-    from rmm_uvm.dask.comm.handshake import STOCK_PEER
-    from rmm_uvm.dask.comm.receive import receive_message
-    from rmm_uvm.dask.comm.send import send_message
-
     def no_staging() -> Any:
         raise AssertionError("asked for a staging")
 
     async def run() -> None:
         here, there = InProcessChannel.pair()
-        frames = [b"x", b"", b"y" * 100_000]
         count, received = await asyncio.gather(
-            send_message(here, frames, STOCK_PEER, no_staging), receive_message(there, no_staging)
+            send_message(here, frames, peer, no_staging), receive_message(there, peer, no_staging)
         )
-        assert count == 100_001
+        assert (count, here.sent_count) == (sum(map(len, frames)), messages)
         assert received is not None
         assert [bytes(frame) for frame in received] == frames
 

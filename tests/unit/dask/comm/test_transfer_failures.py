@@ -13,7 +13,7 @@ import pytest
 import rmm
 
 from rmm_uvm.dask.comm.send import DEPTH
-from rmm_uvm.dask.comm.wire import FrameKind, pack_header, pack_prelude
+from rmm_uvm.dask.comm.wire import FrameKind, pack_header, pack_opening, pack_prelude
 from rmm_uvm.errors import ConfigurationError, DataError, DriverError
 
 from .fakes import KIB, ClosedError, InProcessChannel, Process, contents, transfer
@@ -55,8 +55,8 @@ class Pair:
         self.other.assert_whole()
 
 
-# Prelude, header, two host frames, 10 chunks, 9 ready messages.
-MESSAGES = 2 + 2 + 10 + 9
+# The opening with the small host frame, the other one, 10 chunks, 9 ready messages.
+MESSAGES = 1 + 1 + 10 + 9
 
 
 def test_message_in_these_tests_has_as_many_parts_as_they_take_for_granted() -> None:
@@ -254,7 +254,7 @@ def _live_bytes(process: Process) -> int:
 @pytest.mark.parametrize(
     ("header", "match"),
     [
-        (b"\x07" + bytes(7) + (5).to_bytes(8, "little"), "kind that wire version 1"),
+        (b"\x07" + bytes(7) + (5).to_bytes(8, "little"), "kind that ucxuvm does not have: 7"),
         (b"\x02" + bytes(7) + (5).to_bytes(8, "little"), "no size, or more than one"),
     ],
 )
@@ -263,8 +263,8 @@ def test_header_that_cannot_be_breaks_the_transfer_off(header: bytes, match: str
 
     async def run() -> None:
         receiving = asyncio.create_task(pair.other.receive(pair.there))
-        await pair.here.send(pack_prelude(closing=False, entries=1))
-        await pair.here.send(header)
+        prelude = pack_prelude(closing=False, entries=1)
+        await pair.here.send(pack_opening(prelude, header, ()))
         with pytest.raises(DataError, match=match):
             await receiving
 
@@ -278,8 +278,8 @@ def test_wrong_message_in_place_of_a_ready_message_breaks_the_transfer_off() -> 
     async def run() -> None:
         receiving = asyncio.create_task(pair.other.receive(pair.there))
         entries, header = pack_header([FrameKind.STREAM], [2 * CHUNK], CHUNK)
-        await pair.here.send(pack_prelude(closing=False, entries=entries))
-        await pair.here.send(header)
+        prelude = pack_prelude(closing=False, entries=entries)
+        await pair.here.send(pack_opening(prelude, header, ()))
         await pair.here.send(bytes(CHUNK))
         await pair.here.send(b"x")
         with pytest.raises(DataError, match="lost step"):

@@ -181,7 +181,7 @@ def test_message_of_a_stock_peer_is_understood() -> None:
 
     async def run() -> list[Any] | None:
         here, there = InProcessChannel.pair()
-        receiving = asyncio.create_task(receive_message(there, lambda: other.staging))
+        receiving = asyncio.create_task(receive_message(there, STOCK_PEER, lambda: other.staging))
         await here.send(struct.pack("?Q", False, 3))
         await here.send(struct.pack("???QQQ", False, True, False, 4, NBYTES, 0))
         for each in (b"head", frame):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,12 +14,17 @@ from hypothesis import strategies as st
 from rmm_uvm.dask.comm.wire import (
     MOST_ENTRIES,
     MOST_MESSAGE_BYTES,
+    OPENING_BYTES,
     PRELUDE_BYTES,
     FrameKind,
+    frames_in_opening,
     header_bytes,
+    header_in_opening,
     pack_header,
+    pack_opening,
     pack_prelude,
     unpack_header,
+    unpack_opening,
     unpack_prelude,
 )
 from rmm_uvm.errors import DataError
@@ -121,7 +127,7 @@ def test_message_that_the_host_cannot_hold_is_refused_by_its_host_frames_alone()
 @pytest.mark.parametrize(
     ("kinds", "sizes", "match"),
     [
-        ((4,), (1,), "kind that wire version 1 does not have"),
+        ((4,), (1,), "kind that ucxuvm does not have: 4"),
         ((2,), (1,), "no size, or more than one"),  # a stream without a chunk size
         ((0, 3), (1, 256), "no size, or more than one"),  # a chunk size without a stream
         ((3, 2, 3), (256, 1, 256), "no size, or more than one"),
@@ -135,3 +141,65 @@ def test_header_that_cannot_be_is_refused(
     n = len(kinds)
     with pytest.raises(DataError, match=match):
         unpack_header(struct.pack(n * "B" + n * "Q", *kinds, *sizes), n)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[list[FrameKind], list[int]]:
+    each = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([FrameKind.HOST] * 3 + [FrameKind.STREAM]), st.integers(0, 900)
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    return [kind for kind, _ in each], [size for _, size in each]
+
+
+def _opening(kinds: list[FrameKind], sizes: list[int]) -> tuple[bytes, int]:
+    """Return an opening and its entries; the bytes of each frame are its number."""
+    entries, header = pack_header(kinds, sizes, 256 if FrameKind.STREAM in kinds else 0)
+    inside = sizes[: frames_in_opening(kinds, sizes, entries)]
+    prelude = pack_prelude(closing=False, entries=entries)
+    return pack_opening(
+        prelude, header, [bytes([n]) * size for n, size in enumerate(inside)]
+    ), entries
+
+
+@given(messages())
+def test_opening_comes_back_as_it_was(message: tuple[list[FrameKind], list[int]]) -> None:
+    kinds, sizes = message
+    packed, entries = _opening(kinds, sizes)
+    assert len(packed) <= OPENING_BYTES
+    header, opened = unpack_opening(memoryview(packed.ljust(OPENING_BYTES, b"\0")), entries)
+    assert (list(header.kinds), list(header.sizes)) == (kinds, sizes)
+    assert [bytes(each) for each in opened] == [bytes([n]) * sizes[n] for n in range(len(opened))]
+    # What is not in it is no host frame, or had no room.
+    if (count := len(opened)) < len(kinds) and kinds[count] is FrameKind.HOST:
+        assert len(packed) + sizes[count] > OPENING_BYTES
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda packed: packed[:-1],  # what UCX does not tell: that there was less
+        lambda packed: packed[:-4],
+        lambda packed: packed + b"\1",
+        lambda packed: packed.ljust(OPENING_BYTES - 1, b"\0") + b"\1",
+        lambda packed: packed[:-1] + b"\7",
+    ],
+)
+def test_opening_that_does_not_end_where_it_has_to_is_refused(
+    damage: Callable[[bytes], bytes],
+) -> None:
+    packed, entries = _opening([FrameKind.HOST, FrameKind.HOST], [5, 300])
+    with pytest.raises(DataError, match="does not end after"):
+        unpack_opening(memoryview(damage(packed).ljust(OPENING_BYTES, b"\0")), entries)
+
+
+def test_opening_has_a_header_of_as_many_entries_as_fit() -> None:
+    most = max(filter(header_in_opening, range(1, 1000)))
+    assert PRELUDE_BYTES + header_bytes(most) + 1 <= OPENING_BYTES
+    assert PRELUDE_BYTES + header_bytes(most + 1) + 1 > OPENING_BYTES
+    assert frames_in_opening([FrameKind.HOST] * (most + 1), [0] * (most + 1), most + 1) == 0
