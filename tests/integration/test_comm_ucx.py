@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -15,8 +16,11 @@ import dask
 import pytest
 from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
+from distributed.protocol import to_serialize
 
+from rmm_uvm.dask.comm import backend
 from rmm_uvm.dask.comm.backend import UvmBackend, UvmComm
+from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer
 from rmm_uvm.errors import ConfigurationError
 
 _PROGRAMS = Path(__file__).parent / "ucx" / "programs.py"
@@ -73,19 +77,70 @@ def test_backend_is_found_by_its_name() -> None:
 def test_configuration_that_goes_past_our_pools_is_refused_in_one_line(
     key: str, value: object, match: str
 ) -> None:
-    backend = UvmBackend()
+    made = UvmBackend()
     with dask.config.set({key: value}):
         with pytest.raises(ConfigurationError, match=match) as error:
-            backend.get_connector()
+            made.get_connector()
         with pytest.raises(ConfigurationError, match=match):
-            backend.get_listener("127.0.0.1:0", None, deserialize=True)
+            made.get_listener("127.0.0.1:0", None, deserialize=True)
     assert "\n" not in str(error.value)
 
 
 def test_configuration_without_such_options_is_accepted() -> None:
-    backend = UvmBackend()
-    backend.get_connector()
-    backend.get_listener("127.0.0.1:0", None, deserialize=True)
+    made = UvmBackend()
+    made.get_connector()
+    made.get_listener("127.0.0.1:0", None, deserialize=True)
+
+
+class DeviceArray:
+    """Has what arrays of CuPy and Numba have."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        raise AssertionError("looked at")
+
+
+def _results(*results: object) -> dict[str, Any]:
+    """Return a message as `Worker.get_data` makes them."""
+    data = {f"key-{n}": to_serialize(each) for n, each in enumerate(results)}
+    return {"status": "OK", "data": data}
+
+
+DEVICE_PEER, HOST_PEER = Peer(ours=True), Peer(ours=True, receives="host")
+
+
+@pytest.mark.parametrize(
+    ("message", "serializers", "peer", "offload"),
+    [
+        (_results(DeviceArray()), None, DEVICE_PEER, False),
+        (_results(DeviceArray(), DeviceArray()), ("cuda", "dask"), STOCK_PEER, False),
+        (_results(DeviceArray()), None, HOST_PEER, True),
+        (_results(DeviceArray()), ("dask", "pickle"), DEVICE_PEER, True),
+        (_results(DeviceArray(), b"host"), None, DEVICE_PEER, True),
+        (_results([DeviceArray()]), None, DEVICE_PEER, True),
+        (_results(), None, DEVICE_PEER, True),
+        ({"data": b"host"}, None, DEVICE_PEER, True),
+        ([DeviceArray()], None, DEVICE_PEER, True),
+    ],
+)
+def test_results_on_a_device_are_packed_without_a_change_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+    message: object,
+    serializers: tuple[str, ...] | None,
+    peer: Peer,
+    offload: bool,
+) -> None:
+    asked = []
+
+    async def to_frames(message: object, *, allow_offload: bool, **_: object) -> None:
+        asked.append(allow_offload)
+        raise InterruptedError
+
+    monkeypatch.setattr(backend, "to_frames", to_frames)
+    comm: Any = SimpleNamespace(closed=lambda: False, peer=peer, allow_offload=True)
+    with pytest.raises(InterruptedError):
+        asyncio.run(UvmComm.write(comm, message, serializers))
+    assert asked == [offload]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from typing import Any
 
 from distributed.comm.core import Comm, CommClosedError
 from distributed.comm.utils import OFFLOAD_THRESHOLD, from_frames, to_frames
+from distributed.protocol.serialize import Serialize
 from distributed.protocol.utils import host_array
 
 from rmm_uvm.dask.comm.channel import UcxChannel
@@ -28,6 +29,7 @@ from rmm_uvm.dask.comm.send import frame_bytes, send_message
 from rmm_uvm.dask.comm.staging import staging_for_frames
 from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.residency.memory_of import is_cudf
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.requirements import install_extra
 
@@ -105,15 +107,18 @@ class UvmComm(UCXX):
             raise CommClosedError("Endpoint is closed -- unable to send message")
         if serializers is None:
             serializers = _SERIALIZERS
-        if self.peer.ours and self.peer.receives == "host":
+        peer, offload = self.peer, self.allow_offload
+        if peer.ours and peer.receives == "host":
             # It has no GPU: data go through host memory here rather than fail there.
             serializers = [name for name in serializers if name != "cuda"]
+        elif "cuda" in serializers and _has_arrays_on_a_device_alone(msg):
+            offload = False
         frames = await to_frames(
-            msg, serializers=serializers, on_error=on_error, allow_offload=self.allow_offload
+            msg, serializers=serializers, on_error=on_error, allow_offload=offload
         )
         try:
             channel = UcxChannel(self, self._progress)
-            return await send_message(channel, frames, self.peer, staging_for_frames)
+            return await send_message(channel, frames, peer, staging_for_frames)
         except BaseException as error:
             del msg, frames  # or whoever keeps the error would keep the data, too
             # A part of the message may be out: nothing after it could be understood.
@@ -249,6 +254,25 @@ def refuse_configuration() -> None:
             f"distributed-ucxx.rmm.pool-size is {size!r}: it would replace the managed pool; "
             "leave it unset, and use rmm-uvm.initial-pool-size"
         )
+
+
+def _has_arrays_on_a_device_alone(message: Any) -> bool:
+    """Return whether a message has results, and all are arrays on a device: not to be offloaded.
+
+    As `_has_much_on_the_host`. Frames of cuDF are left to Dask: they may wait for the device to
+    tell what they have.
+    """
+    results = message.get("data") if type(message) is dict else None
+    return (
+        type(results) is dict
+        and bool(results)
+        and all(
+            type(each) is Serialize
+            and hasattr(type(each.data), "__cuda_array_interface__")
+            and not is_cudf(each.data)
+            for each in results.values()
+        )
+    )
 
 
 def _has_much_on_the_host(frames: Collection[Any]) -> bool:
