@@ -4,12 +4,25 @@
 
 from __future__ import annotations
 
+import platform
 import pwd
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["command_line", "command_of", "descendants", "is_alive", "name_of", "user_of"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "about_command",
+    "command_line",
+    "command_of",
+    "descendants",
+    "is_alive",
+    "name_of",
+    "user_of",
+]
+
+MOST_CHARACTERS = 1000
+"""Of a command line that is told to others."""
 
 _PROC = Path("/proc")
 
@@ -65,6 +78,23 @@ def command_line(words: Iterable[str], most_characters: int | None = None) -> st
             left -= len(word) + 1
         kept.append(word)
     return shlex.join(kept)
+
+
+def about_command(words: Sequence[str]) -> dict[str, str]:
+    """Return which command runs, and on which host, for people to read.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The program and its arguments; none: the host alone.
+
+    Examples
+    --------
+    >>> about_command(["python3", "etl.py"])["program"]
+    'python3 etl.py'
+    """
+    program = {"program": command_line(words, MOST_CHARACTERS)} if words else {}
+    return {**program, "host": platform.node()}
 
 
 def user_of(pid: int, proc: Path = _PROC) -> str:

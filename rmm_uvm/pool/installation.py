@@ -181,9 +181,12 @@ class Installation:
         """Return in one line what is on: pools with their budgets, and the monitor."""
         if self.state != "on":
             return repr(self)
-        pools = "; ".join(map(_line_of, self.devices))
         _, state, reason = _monitor_row(self)
-        return f"{pools}; monitor {state} ({reason})"
+        return f"{self.pools_line()}; monitor {state} ({reason})"
+
+    def pools_line(self) -> str:
+        """Return in one line the pools with their budgets, as they are now."""
+        return "; ".join(map(_line_of, self.devices))
 
     def start_monitor(self) -> None:
         """Begin to watch. What goes wrong is a reason in the table: memory works without."""

@@ -126,6 +126,9 @@ class Recording:
     failure : str
         How the program ended, in one sentence, where it did not end well; empty where it did, or
         where nobody saw it end.
+    about : mapping of str to str
+        What was watched, for people to read: "program" and "host", and of a whole run its
+        "exit status" and "pool".
     """
 
     samples: np.ndarray[Any, np.dtype[np.void]]
@@ -143,6 +146,7 @@ class Recording:
     versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cost_seconds: float = 0.0
     failure: str = ""
+    about: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def simulated(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import advice, budgets, causes
-from rmm_uvm.report.figures import by_stage, of_device, stage_at
+from rmm_uvm.report.figures import by_stage, of_device, outside_stages, stage_at
 from rmm_uvm.report.series import DeviceSeries
 
 __all__ = ["FORMAT_VERSION", "as_dict"]
@@ -35,6 +35,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "lost_samples": recording.lost_samples,
         "cost_seconds": recording.cost_seconds,
         "failure": recording.failure,
+        "about": dict(recording.about),
         "verdict": "" if recording.findings else advice.verdict(recording),
         "advice": [
             dataclasses.asdict(one)
@@ -62,6 +63,7 @@ def _device(recording: Recording, device: RecordedDevice) -> dict[str, Any]:
     by_cause = causes.of_device(recording, device.device_id)
     peak_bytes = figures.peak_footprint_bytes
     known = peak_bytes is not None and device.capacity_bytes > 0
+    outside = outside_stages(recording, device)
     return {
         **dataclasses.asdict(device),
         **dataclasses.asdict(figures),
@@ -78,6 +80,7 @@ def _device(recording: Recording, device: RecordedDevice) -> dict[str, Any]:
             | dataclasses.asdict(row.figures)
             for row in by_stage(recording, device)
         ],
+        "outside_stages": None if outside is None else dataclasses.asdict(outside),
     }
 
 

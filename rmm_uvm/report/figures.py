@@ -16,7 +16,22 @@ import numpy as np
 from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage, exact_peak_bytes
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 
-__all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device", "stage_at"]
+__all__ = [
+    "OUTSIDE",
+    "Figures",
+    "StageFigures",
+    "between",
+    "by_stage",
+    "gaps_between",
+    "in_all",
+    "of_device",
+    "outside_stages",
+    "stage_at",
+]
+
+
+OUTSIDE = "outside stages"
+"""What the row is called of the time in which no stage ran."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +140,22 @@ def by_stage(recording: Recording, device: RecordedDevice) -> tuple[StageFigures
         depth = min(stage.depth for stage in runs)
         rows.append(StageFigures(name, depth, len(runs), still_open, _of_spans(series, spans)))
     return tuple(rows)
+
+
+def outside_stages(recording: Recording, device: RecordedDevice) -> Figures | None:
+    """Return the figures of the time in which no stage ran; None where there is none such."""
+    gaps = gaps_between(recording.stages, recording)
+    return _of_spans(DeviceSeries(recording.of(device.device_id)), gaps) if gaps else None
+
+
+def gaps_between(stages: Sequence[Stage], recording: Recording) -> list[tuple[float, float]]:
+    """Return the stretches of a recording in which none of the stages ran; none without stages."""
+    spans = _union((stage.begin_seconds, end_of(stage, recording)) for stage in stages)
+    if not spans:
+        return []
+    begins = [0.0, *(end for _, end in spans)]
+    ends = [*(begin for begin, _ in spans), recording.duration_seconds]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
 
 
 def stage_at(recording: Recording, seconds: float) -> str:

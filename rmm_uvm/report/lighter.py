@@ -18,7 +18,7 @@ import numpy as np
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.report.advice import alike
-from rmm_uvm.report.figures import end_of
+from rmm_uvm.report.figures import end_of, gaps_between
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 from rmm_uvm.report.thinning import thinned
 
@@ -112,6 +112,7 @@ def _kept(
         return own
     series = DeviceSeries(samples)
     spans = [(stage.begin_seconds, end_of(stage, recording)) for stage in stages]
+    spans += gaps_between(stages, recording)
     edges = [edge for span in spans for edge in span]
     marks = [f.time_seconds for f in recording.findings if f.device_id == device.device_id]
     times = [time for time in (*edges, *marks[-_MOST_FINDINGS:]) if math.isfinite(time)]

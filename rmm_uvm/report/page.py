@@ -26,7 +26,7 @@ from rmm_uvm.report.document import (
     Tasks,
     titled,
 )
-from rmm_uvm.report.figures import StageFigures, by_stage, of_device
+from rmm_uvm.report.figures import OUTSIDE, StageFigures, by_stage, of_device, outside_stages
 from rmm_uvm.report.series import DeviceSeries
 
 __all__ = ["SIMULATED", "advised", "inline", "page", "sections", "watched"]
@@ -117,7 +117,8 @@ def sections(
 
 def watched(recording: Recording) -> str:
     """Return for how long a recording was watched, and what that took."""
-    text = f"Watched for {words.clock_text(recording.duration_seconds)}"
+    program = f"Of {words.program(recording.about)}. " if "program" in recording.about else ""
+    text = f"{program}Watched for {words.clock_text(recording.duration_seconds)}"
     if recording.began:
         text += f" from {words.plain_name(recording.began, 40)}"
     if recording.interval_seconds:
@@ -166,6 +167,8 @@ def _stages(recording: Recording, device: RecordedDevice) -> Iterator[Table]:
     rows = [_stage(row) for row in by_stage_order(stages, recording) if id(row) in shown]
     if more := len(stages) - len(rows):
         rows.append((f"and {more} shorter stages",))
+    if (outside := outside_stages(recording, device)) is not None:
+        rows.append(_stage(StageFigures(OUTSIDE, 0, 0, open=False, figures=outside)))
     if rows:
         titles = _BUDGET_STAGE_TITLES if recording.budgets else _STAGE_TITLES
         yield Table(titled(titles), tuple(rows), "By stage")
@@ -183,7 +186,7 @@ def _stage(row: StageFigures) -> tuple[str, ...]:
     figures = row.figures
     return (
         "\u2003" * min(row.depth, 4) + words.plain_name(row.name),
-        words.count(row.runs),
+        words.count(row.runs) if row.runs else "",
         words.clock_text(figures.seconds) + (" (not ended)" if row.open else ""),
         words.size(figures.host_to_device_bytes),
         words.size(figures.device_to_host_bytes),
@@ -322,7 +325,10 @@ def _notes(recording: Recording) -> list[str]:
 
 
 def _settings(recording: Recording) -> list[tuple[str, str]]:
-    rows = []
+    rows = [
+        (words.plain_name(name), words.plain_name(text, 1000))
+        for name, text in recording.about.items()
+    ]
     for device in recording.devices:
         text = f"{words.plain_name(device.name)}, {words.plain_name(device.uuid)}"
         rows.append((f"device {device.device_id}", text))

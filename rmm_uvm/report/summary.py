@@ -24,7 +24,16 @@ from rmm_uvm.report.document import (
     Task,
     Tasks,
 )
-from rmm_uvm.report.figures import Figures, StageFigures, between, by_stage, in_all, of_device
+from rmm_uvm.report.figures import (
+    OUTSIDE,
+    Figures,
+    StageFigures,
+    between,
+    by_stage,
+    in_all,
+    of_device,
+    outside_stages,
+)
 from rmm_uvm.support.off_switch import OFF
 
 __all__ = ["LINES", "SIMULATED", "cell_summary", "summary"]
@@ -129,7 +138,9 @@ def _head(recording: Recording) -> list[Paragraph]:
     lost = f"; the {recording.lost_samples} oldest samples are lost" * bool(recording.lost_samples)
     watched = f"watched memory for {words.clock_text(recording.duration_seconds)}{began}{lost}"
     simulated = [Paragraph(SIMULATED, fit="keep")] * recording.simulated
-    return [*simulated, Paragraph(f"rmm_uvm: {watched}", most=3)]
+    about = [Paragraph(f"rmm_uvm: {words.program(recording.about)}", most=3)]
+    watched_for = Paragraph(f"rmm_uvm: {watched}", most=3)
+    return [*simulated, *about * ("program" in recording.about), watched_for]
 
 
 def _advice(recording: Recording) -> Section:
@@ -242,13 +253,16 @@ def _stages(recording: Recording, room: int) -> list[Section]:
     if not per_device or not per_device[0]:
         return []
     rows = [_joined(same) for same in zip(*per_device, strict=True)]
+    outside = [each for d in recording.devices if (each := outside_stages(recording, d))]
     # Two lines go to the blank and the header, one to what is left out, one to a budget's note.
-    most = max(room - 2 - bool(recording.budgets), _FEWEST_STAGES)
+    most = max(room - 2 - bool(recording.budgets), _FEWEST_STAGES) - bool(outside)
     if len(rows) > most:
         most -= 1
     longest = sorted(rows, key=lambda row: row.figures.seconds, reverse=True)[:most]
     shown = [row for row in rows if row in longest]
     cells = [(_label(row), *_cells(row.figures, row)) for row in shown]
+    if outside:
+        cells.append((OUTSIDE, *_cells(in_all(outside), None)))
     notes = [_BY_DRIVER_NOTE] if recording.budgets else []
     if more := len(rows) - len(shown):
         notes.append(f"and {more} shorter stages")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 from rmm_uvm.support.units import format_bytes
 
@@ -20,6 +21,7 @@ __all__ = [
     "factor",
     "memory_unit",
     "plain_name",
+    "program",
     "rate_unit",
     "size",
 ]
@@ -33,6 +35,28 @@ COMMAND = re.compile("`([^`]+)`")
 def size(value_bytes: int | None) -> str:
     """Return bytes with a unit; a dash for what is not known."""
     return UNKNOWN if value_bytes is None else format_bytes(value_bytes)
+
+
+def program(about: Mapping[str, str]) -> str:
+    """Return in a few words which program was watched, where, and how it ended.
+
+    Parameters
+    ----------
+    about : mapping of str to str
+        As `rmm_uvm.recording.recorded.Recording.about` has it.
+
+    Examples
+    --------
+    >>> program({"program": "/usr/bin/python etl.py", "host": "n1", "exit status": "0"})
+    'python etl.py on n1, exit status 0'
+    """
+    begin, *rest = plain_name(about.get("program", ""), 300).split(" ")
+    told = " ".join([begin.rpartition("/")[2], *rest])
+    if host := about.get("host"):
+        told += f" on {plain_name(host, 60)}"
+    if status := about.get("exit status"):
+        told += f", exit status {plain_name(status, 20)}"
+    return told
 
 
 def at_most(value_bytes: int | None) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from rmm_uvm._lib.limits import ENVIRONMENT_VARIABLE
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["PoolLimit", "error_chain", "of_error", "of_status"]
+__all__ = ["PoolLimit", "error_chain", "of_error", "of_status", "status_of"]
 
 _LONGEST_CHAIN = 16  # it may be a ring
 
@@ -100,8 +100,7 @@ def of_error(
     "the program ran out of memory at 256.00 MiB, the pool's maximum: raise --maximum"
     """
     if isinstance(error, SystemExit):
-        code = error.code
-        return of_status(0 if code is None else code if isinstance(code, int) else 1)
+        return of_status(status_of(error))
     if isinstance(error, KeyboardInterrupt):
         return f"the program was interrupted: {_OF_WHAT_RAN}"
     of_memory = [one for one in error_chain(error) if _is_of_memory(one)]
@@ -120,6 +119,23 @@ def of_error(
     beside = "" if limit is None else ", not of the managed pool's"
     name = type(of_memory[0]).__name__
     return f"the program ran out of memory{beside}: the traceback of its {name} says of which"
+
+
+def status_of(error: BaseException) -> int:
+    """Return the exit status, as shells have it, of a program that does not catch `error`.
+
+    Examples
+    --------
+    >>> [status_of(one) for one in (SystemExit(), SystemExit(3), SystemExit("no"), ValueError())]
+    [0, 3, 1, 1]
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def of_status(status: int) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from rmm_uvm.errors import DataError, UvmError
 from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.process_facts import about_command
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.run import child, handover, outputs
@@ -79,6 +80,7 @@ def _run(program: PythonProgram, watch: Watch, interrupted: list[bool]) -> None:
 
     try:
         run_as_main(program, failed)
+        watch.status = 0
     except KeyboardInterrupt:
         interrupted.append(True)
         raise
@@ -90,6 +92,7 @@ def _run(program: PythonProgram, watch: Watch, interrupted: list[bool]) -> None:
 
 def _terminated(watch: Watch, tell: Callable[[], None], number: int) -> None:
     watch.failure = watch.failure or of_status(128 + number)
+    watch.status = 128 + number
     tell()
 
 
@@ -140,7 +143,7 @@ def watch_command(request: RunRequest, arguments: Sequence[str], seams: Seams) -
             )
         finally:
             follower.finish()
-        _tell_command(request, folder, follower, status)
+        _tell_command(request, folder, follower, arguments, status)
     return status
 
 
@@ -156,6 +159,7 @@ def _run_unwatched(request: RunRequest, arguments: Sequence[str]) -> int:
         began=began,
         interval_seconds=request.interval_seconds,
         failure=of_status(status),
+        about={**about_command(arguments), "exit status": str(status)},
     )
     notes = [f"no trace was written to {request.trace}: {OFF}"] if request.trace else []
     _finish(request, recording, notes, sys.stderr)
@@ -173,7 +177,9 @@ def _tell(watch: Watch, owner: int, stream: Any) -> None:
     _finish(watch.request, recording, notes, stream)
 
 
-def _tell_command(request: RunRequest, folder: Path, follower: Follower, status: int) -> None:
+def _tell_command(
+    request: RunRequest, folder: Path, follower: Follower, arguments: Sequence[str], status: int
+) -> None:
     """Write the files and print the summary of a command."""
     notes: list[str] = []
     own_pid: int | None = None
@@ -189,8 +195,11 @@ def _tell_command(request: RunRequest, folder: Path, follower: Follower, status:
     else:
         own_pid = int((folder / child.CLAIM).read_text())
     notes += follower.others(own_pid)
-    if not recording.failure:  # which says more than the status
-        recording = dataclasses.replace(recording, failure=of_status(status))
+    recording = dataclasses.replace(
+        recording,
+        failure=recording.failure or of_status(status),  # the first says more
+        about={**recording.about, **about_command(arguments), "exit status": str(status)},
+    )
     _finish(request, recording, notes, sys.stderr)
 
 

@@ -24,10 +24,11 @@ from rmm_uvm.errors import (
     UvmError,
 )
 from rmm_uvm.recording.recorded import PEAK
-from rmm_uvm.run.failure import PoolLimit, of_error
+from rmm_uvm.run.failure import PoolLimit, of_error, status_of
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import NO_POOL
 from rmm_uvm.support.off_switch import OFF, is_off
+from rmm_uvm.watch.telling.board import told_command
 
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor
@@ -64,15 +65,19 @@ class Watch:
         What could not be done, one line each, for the first lines of the summary.
     failure : str
         How the program ended, where it did not end well, as `rmm_uvm.run.failure` says it.
+    status : int or None
+        Its exit status, as shells have it; None: it is not known yet.
     """
 
     request: RunRequest
     notes: list[str] = field(default_factory=list)
     failure: str = ""
+    status: int | None = None
     _limit: PoolLimit | None = field(default=None, repr=False)
     _monitor: Monitor | None = field(default=None, repr=False)
     _adaptor: UvmResourceAdaptor | None = field(default=None, repr=False)
     _torch: TorchRun | None = field(default=None, repr=False)
+    _pool: str = ""
 
     def begin(self) -> None:
         """Install the pool and start watching.
@@ -109,6 +114,7 @@ class Watch:
 
     def ended_with(self, error: BaseException) -> None:
         """Keep how the program ended."""
+        self.status = status_of(error)
         self.failure = of_error(error, self._limit, asked_for_pool=self.request.pool)
 
     def recording(self) -> Recording | None:
@@ -130,7 +136,10 @@ class Watch:
                 warnings.simplefilter("ignore", FindingWarning)
                 monitor.stop()
             recorded: Recording = monitor.recording()
-            recorded = dataclasses.replace(recorded, failure=self.failure)
+            about = {**recorded.about, "program": told_command()}
+            about |= {} if self.status is None else {"exit status": str(self.status)}
+            about |= {"pool": self._pool} if self._pool else {}
+            recorded = dataclasses.replace(recorded, failure=self.failure, about=about)
             if peak_bytes:  # samples may have missed all of it
                 settings = {**recorded.settings, PEAK: str(peak_bytes)}
                 recorded = dataclasses.replace(recorded, settings=settings)
@@ -162,6 +171,7 @@ class Watch:
                 warnings.simplefilter("always")
                 installed = rmm_uvm.reinitialize(**settings)
                 self._adaptor = installed.managed_mr
+                self._pool = installed.pools_line()
                 sizes = installed.devices[0].sizes
                 self._limit = PoolLimit(sizes.maximum_bytes, sizes.maximum_reason)
         except (DriverError, AvailabilityError) as error:

@@ -14,6 +14,7 @@ import datetime
 import os
 import platform
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -27,6 +28,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.process_facts import about_command
 from rmm_uvm.recording import recorded
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
@@ -59,6 +61,12 @@ def driver_version(watched: Iterable[WatchedDevice]) -> str:
     infos = [device.driver.info for device in watched if device.driver is not None]
     number = next((info.driver_version for info in infos if not info.simulated), 0)
     return f"{number // 1000}.{number % 1000 // 10}" if number else ""
+
+
+def _about_process() -> dict[str, str]:
+    """Return what `Recording.about` says of this process; of a notebook or a prompt no program."""
+    has_file = hasattr(sys.modules.get("__main__"), "__file__")
+    return about_command(sys.orig_argv if has_file else [])
 
 
 def versions(driver: str = "") -> dict[str, str]:
@@ -415,6 +423,7 @@ class Session:
             },
             versions=versions(self._driver_version),
             cost_seconds=self.cost_seconds,
+            about=_about_process(),
         )
 
 

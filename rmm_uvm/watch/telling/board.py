@@ -24,16 +24,23 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.machine.process_facts import command_line
+from rmm_uvm.machine.process_facts import MOST_CHARACTERS, command_line
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.snapshot import Snapshot
 
-__all__ = ["Board", "Published", "Publisher", "board_directories", "read_board", "tell_command"]
+__all__ = [
+    "Board",
+    "Published",
+    "Publisher",
+    "board_directories",
+    "read_board",
+    "tell_command",
+    "told_command",
+]
 
 _VERSION = 1
 _MOST_BYTES = 1 << 20  # of one file; a real one has a few KiB
-_MOST_CHARACTERS = 1000  # of a command line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +123,7 @@ class Board:
             "pid": self._pid,
             "started": started,
             "namespace": _namespace(),
-            "command": _command(),
+            "command": told_command(),
         }
         read_board(directories)  # removes what dead processes left
 
@@ -314,8 +321,9 @@ def tell_command(words: Sequence[str]) -> None:
 _told: list[str] = []
 
 
-def _command() -> str:
-    return command_line(_told or sys.orig_argv, _MOST_CHARACTERS)
+def told_command() -> str:
+    """Return this process' command line, or what `tell_command` was told, cut where it is long."""
+    return command_line(_told or sys.orig_argv, MOST_CHARACTERS)
 
 
 _EVERY_SECONDS = 1.0

@@ -12,7 +12,14 @@ import pytest
 
 from rmm_uvm.recording.recorded import Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
-from rmm_uvm.report.figures import Figures, between, by_stage, in_all, of_device
+from rmm_uvm.report.figures import (
+    Figures,
+    between,
+    by_stage,
+    in_all,
+    of_device,
+    outside_stages,
+)
 from rmm_uvm.report.series import DeviceSeries
 
 from . import recordings
@@ -105,6 +112,28 @@ def test_stages_of_one_name_are_one_row_of_their_union() -> None:
         ("join", 2, False, 6.0),
     ]
     assert [row.figures.host_to_device_bytes for row in rows] == [3 * MIB, 6 * MIB]
+
+
+def test_time_outside_of_stages_is_what_no_stage_covers() -> None:
+    stages = (
+        Stage("load", 1.0, 3.0),
+        Stage("part", 2.0, 2.5, depth=1),
+        Stage("other", 2.0, 4.0, thread="other"),
+        Stage("join", 7.0, math.nan),
+    )
+    figures = outside_stages(recording(steady(), *stages), recordings.device())
+
+    assert figures is not None
+    assert figures.seconds == 1.0 + 3.0
+    assert figures.host_to_device_bytes == 4 * MIB
+    assert figures.peak_footprint_bytes == 7 * MIB
+
+
+def test_without_stages_or_without_time_outside_of_them_nothing_is_outside() -> None:
+    all_of_it = Stage("all", 0.0, math.nan)
+
+    assert outside_stages(recording(steady()), recordings.device()) is None
+    assert outside_stages(recording(steady(), all_of_it), recordings.device()) is None
 
 
 def test_stages_after_the_last_sample_moved_nothing() -> None:

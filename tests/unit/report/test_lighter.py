@@ -60,7 +60,7 @@ def test_peaks_of_any_stages_are_kept(
         (device,) = as_dict(recording)["devices"]
         return [
             {name: row[name] for name in row if name.startswith("peak")}
-            for row in (device, *device["by_stage"])
+            for row in (device, *device["by_stage"], device["outside_stages"] or {})
         ]
 
     assert peaks(light) == peaks(whole)

@@ -59,6 +59,11 @@ def test_program_that_fills_the_pool_is_told_which_limit_to_raise(
     assert "nothing to do" not in done.stderr
     given = json.loads(figures.read_text())
     assert given["failure"] == given["verdict"] == told
+    about = given["about"]
+    assert about["exit status"] == "1"
+    assert about["program"].endswith(str(path))
+    assert about["pool"].startswith("managed pool on device 0 (simulated device, 1.00 GiB): ")
+    assert f"{path} on {about['host']}, exit status 1" in html.read_text()
     assert f'<p class="verdict failed">{told.replace(chr(39), "&#39;")}</p>' in html.read_text()
 
 
@@ -68,25 +73,27 @@ def test_program_that_fits_is_told_so_and_of_no_failure(tmp_path: Path) -> None:
     done = run(tmp_path, *OF_A_GIB, "--maximum", "256MiB", "--html", html, script(tmp_path, fits))
     assert done.returncode == 0
     assert "nothing to do: everything fitted" in done.stderr
+    assert ", exit status 0 rmm_uvm: watched" in " ".join(done.stderr.split())
     assert "verdict failed" not in html.read_text()
 
 
 @pytest.mark.parametrize("as_command", [False, True])
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "status", "told"),
     [
-        ("raise ValueError('x')", "the program ended early with ValueError: the figures are of"),
-        ("import sys; sys.exit(3)", "the program ended with exit status 3: the figures are of"),
-        ("raise MemoryError('host')", "ran out of memory, not of the managed pool's: the"),
+        ("raise ValueError('x')", 1, "the program ended early with ValueError: the figures are of"),
+        ("import sys; sys.exit(3)", 3, "the program ended with exit status 3: the figures are of"),
+        ("raise MemoryError('host')", 1, "ran out of memory, not of the managed pool's: the"),
     ],
 )
 def test_program_that_ended_early_is_not_told_that_nothing_is_to_do(
-    tmp_path: Path, as_command: bool, code: str, told: str
+    tmp_path: Path, as_command: bool, code: str, status: int, told: str
 ) -> None:
     path = script(tmp_path, code)
     words = ["--", sys.executable, path] if as_command else [path]
     done = run(tmp_path, *OF_A_GIB, *words)
     assert told in done.stderr
+    assert f", exit status {status} rmm_uvm: watched" in " ".join(done.stderr.split())
     assert "nothing to do" not in done.stderr
 
 
@@ -128,6 +135,7 @@ def test_program_ended_by_a_signal_is_told_of_it(tmp_path: Path) -> None:
     done = run(tmp_path, *OF_A_GIB, path)
     assert done.returncode == -signal.SIGTERM
     assert "the program was ended by SIGTERM: the figures are of what ran" in done.stderr
+    assert ", exit status 143 rmm_uvm: watched" in " ".join(done.stderr.split())
 
 
 def test_status_of_0_and_exit_without_an_error_are_no_failure() -> None:
