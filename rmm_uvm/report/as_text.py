@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -220,20 +220,48 @@ def _places(text: str, first: int, others: int) -> list[tuple[int, int]]:
     return places
 
 
-def _table(table: Table, width: int) -> Iterator[Text]:
-    columns, titles = table.columns, [column.title.split("\n") for column in table.columns]
+_Cells: TypeAlias = list[list[tuple[int, Words | Wide, Text]]]
+"""Rows of cells, each with the number of its column, and as text."""
+
+
+def _cells_of(table: Table) -> tuple[_Cells, list[int]]:
+    """Return the cells of a table, and how wide its columns want to be."""
     rows = [
-        [(place, cell, _cell(cell, columns[place])) for place, cell in _placed(row)]
+        [(place, cell, _cell(cell, table.columns[place])) for place, cell in _placed(row)]
         for row in table.rows
     ]
     widths = [
-        max([column.width, *map(cell_len, title)])
-        for column, title in zip(columns, titles, strict=True)
+        max([column.width, *map(cell_len, column.title.split("\n"))]) for column in table.columns
     ]
     for place, cell, text in (one for row in rows for one in row):
         if not isinstance(cell, Wide):
             lines = text.plain.split("\n")
             widths[place] = max([widths[place], *map(cell_len, lines)])
+    return rows, widths
+
+
+def _without_spare(table: Table) -> Table:
+    """Return a table without the last column that may be left out; the same if there is none."""
+    spare = [place for place, column in enumerate(table.columns) if column.spare]
+    if not spare:
+        return table
+    place = spare[-1]
+    return dataclasses.replace(
+        table,
+        columns=(*table.columns[:place], *table.columns[place + 1 :]),
+        rows=tuple((*row[:place], *row[place + 1 :]) for row in table.rows),
+    )
+
+
+def _table(table: Table, width: int) -> Iterator[Text]:
+    rows, widths = _cells_of(table)
+    while sum(widths) + table.gap * (len(widths) - 1) > width:
+        fewer = _without_spare(table)
+        if fewer is table:
+            break
+        table = fewer
+        rows, widths = _cells_of(table)
+    columns = table.columns
     for place, column in enumerate(columns):
         if column.wraps:
             others = sum(widths) - widths[place] + table.gap * (len(widths) - 1)

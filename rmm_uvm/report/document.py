@@ -134,6 +134,9 @@ class TableColumn:
         The least and the most cells of a terminal that it takes; 0 for as many as it needs.
     wraps : bool
         A terminal breaks its text between words, to what the others leave. For one column.
+    spare : bool
+        A terminal that is too narrow leaves it out, those further right first. Not for tables with
+        cells over several columns.
     """
 
     title: str = ""
@@ -141,6 +144,7 @@ class TableColumn:
     width: int = 0
     most: int = 0
     wraps: bool = False
+    spare: bool = False
 
 
 def titled(titles: Iterable[str], *, right: bool = True) -> tuple[TableColumn, ...]:
@@ -149,7 +153,7 @@ def titled(titles: Iterable[str], *, right: bool = True) -> tuple[TableColumn, .
     Examples
     --------
     >>> titled(["stage", "time"], right=False)[0]
-    TableColumn(title='stage', right=False, width=0, most=0, wraps=False)
+    TableColumn(title='stage', right=False, width=0, most=0, wraps=False, spare=False)
     """
     return tuple(TableColumn(title, right) for title in titles)
 

@@ -117,7 +117,7 @@ def sections(
 
 def watched(recording: Recording) -> str:
     """Return for how long a recording was watched, and what that took."""
-    program = f"Of {words.program(recording.about)}. " if "program" in recording.about else ""
+    program = f"{words.program(recording.about)}. " if "program" in recording.about else ""
     text = f"{program}Watched for {words.clock_text(recording.duration_seconds)}"
     if recording.began:
         text += f" from {words.plain_name(recording.began, 40)}"

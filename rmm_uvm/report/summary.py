@@ -57,6 +57,7 @@ _FEWEST_STAGES = 5
 _MOST_MISSING = 3
 _NAME_WIDTH = 18
 _WIDTHS = (9, 11, 11, 11, 14)
+_NEEDED_COLUMNS = 3  # however narrow the terminal is
 _TITLES = ("time", "to device", "to host", "evicted", "peak footprint")
 # What leaves for a budget is known of the whole run only, and stands in "to host".
 _BUDGET_TITLES = ("time", "to device", "to host", "by driver", "peak footprint")
@@ -293,9 +294,10 @@ def _cells(figures: Figures, row: StageFigures | None) -> tuple[str, ...]:
 def _table(first: str, rows: Sequence[tuple[str, ...]], recording: Recording) -> Table:
     titles = _BUDGET_TITLES if recording.budgets else _TITLES
     columns = [
-        TableColumn(title, width=width) for title, width in zip(titles, _WIDTHS, strict=True)
+        TableColumn(title, width=width, spare=place >= _NEEDED_COLUMNS)
+        for place, (title, width) in enumerate(zip(titles, _WIDTHS, strict=True))
     ]
-    name = TableColumn(first, right=False, width=_NAME_WIDTH, most=_NAME_WIDTH)
+    name = TableColumn(first, right=False, most=_NAME_WIDTH)
     return Table((name, *columns), tuple(rows))
 
 

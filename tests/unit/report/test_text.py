@@ -217,9 +217,11 @@ def test_advice_on_the_footprint_has_its_peak_where_that_came_later() -> None:
 def test_summary_on_a_narrow_terminal_breaks_between_words(shape: str, width: int) -> None:
     report = Report(getattr(recordings, shape)())
     text = report.text(width)
-    wide = [line for line in text.splitlines() if cell_len(line) > width]
-    assert all("    " in line.strip() for line in wide)  # rows of tables
-    # The same words, and none of them in two pieces.
-    assert text.split() == str(report).split()
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    # The same words, and none of them in two pieces; but for a table's last columns.
+    of_all = iter(str(report).split())
+    assert all(word in of_all for word in text.split())
+    left_out = set(str(report).split()) - set(text.split())
+    assert "peak" in left_out if shape in {"oversubscribed", "two_devices"} else not left_out
     assert report.text(80) == str(report)
     assert any(width < cell_len(line) <= 80 for line in str(report).splitlines())
