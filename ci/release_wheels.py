@@ -96,6 +96,8 @@ def release(
 def main() -> None:
     """Make both, or conda's."""
     *options, wheel, folder = sys.argv[1:]
+    if options not in ([], ["--conda"]):
+        sys.exit(f"release_wheels: unknown option {' '.join(options)}: --conda, or none")
     Path(folder).mkdir(parents=True, exist_ok=True)
     known = requirements()
     kinds = [(cuda, known.RMM_MINORS) for cuda in known.CUDA_MAJORS]

@@ -65,7 +65,8 @@ _PACKAGES = (
     "dask-cuda",
 )
 
-# What conda calls packages of extras, where it is not what pip does.
+# What conda calls packages of extras, where it is not what pip does. CUDA is in no name.
+_OF_CUDA = re.compile(r"-cu(da)?\d+x?$")
 _CONDA_NAMES = {
     "torch": "pytorch",
     "prometheus-client": "prometheus_client",
@@ -97,7 +98,8 @@ def install_extra(extra: str, distribution: str | None = None) -> str:
         except (metadata.PackageNotFoundError, OSError):
             lines = []
         needs = re.compile(rf"""([\w.-]+).*\bextra\s*==\s*["']{re.escape(extra)}["']""")
-        names = [found[1] for line in lines if (found := needs.match(line))]
+        found = [match[1] for line in lines if (match := needs.match(line))]
+        names = [_OF_CUDA.sub("", name) for name in found]
         if names:
             return f"conda install {' '.join(_CONDA_NAMES.get(name, name) for name in names)}"
     return f"pip install '{distribution}[{extra}]'"

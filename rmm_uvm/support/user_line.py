@@ -24,7 +24,7 @@ __all__ = ["CodeLine", "Place", "line_here", "place_of", "users_line", "warn_use
 
 _Whose: TypeAlias = Literal["user", "library", "standard", "ours"]
 
-_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+_OURS = str(Path(__file__).parents[1]) + os.sep  # as code names its file: links and all
 _SITES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
@@ -200,9 +200,9 @@ def _librarys_frame(frame: FrameType | None) -> FrameType | None:
 def _elsewhere(*, daemon: bool) -> FrameType | None:
     """Return the innermost frame of user code in another thread; the main one comes first."""
     frames = sys._current_frames()
-    del frames[threading.get_ident()]  # our own frame, which would keep itself and its callers
     numbers = [each.ident for each in threading.enumerate() if each.daemon is daemon]
-    found = (_users_frame(frames.get(number)) for number in numbers if number is not None)
+    found = [_users_frame(frames.get(number)) for number in numbers if number is not None]
+    frames.clear()  # our own frame among them would keep itself and its callers
     return next(filter(None, found), None)
 
 
@@ -212,6 +212,9 @@ def _whose(frame: FrameType) -> _Whose:
         if not _STARTS.isdisjoint(frame.f_code.co_names):
             return "standard"
         # Code without a file, such as of a dataclass, belongs to the module that it was made for.
+        # Where there is none such, the line that had it run says more.
+        if "__name__" not in frame.f_globals:
+            return "standard"
         name = frame.f_globals.get("__file__") or name
     return _whose_file(name)
 

@@ -257,10 +257,10 @@ def refuse_configuration() -> None:
 
 
 def _has_arrays_on_a_device_alone(message: Any) -> bool:
-    """Return whether a message has results, and all are arrays on a device: not to be offloaded.
+    """Return whether a message has results, and all are of classes of arrays on a device.
 
-    As `_has_much_on_the_host`. Frames of cuDF are left to Dask: they may wait for the device to
-    tell what they have.
+    Those are not to be offloaded, as `_has_much_on_the_host` says. Frames of cuDF are left to Dask:
+    they may wait for the device to tell what they have.
     """
     results = message.get("data") if type(message) is dict else None
     return (

@@ -6,8 +6,8 @@ The budgets are small, and any number of workers may send to one another at once
 them can wait for each other's chunks:
 
 1. A receive chunk is acquired only when the header, or a ready message, has said that the chunk
-   is on its way: the sender has filled it and posted it (the first one it posts as soon as it is
-   filled and the message's other frames are through) and needs no other chunk to send it.
+   is on its way: the sender has filled it and posted it (the first one it posts as soon as the
+   message's other frames are through) and needs no other chunk to send it.
    So who holds a receive chunk waits for a transport and a copy, and never for a chunk.
    Hence every receive chunk becomes free again.
 2. They are handed out first come, first served. Hence whoever asks for one gets it.

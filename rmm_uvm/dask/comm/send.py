@@ -150,13 +150,13 @@ async def _send_device_frames(
         plans = plan_stream(sizes, chunk_bytes)
         staging.remarks.message(sum(sizes), staging.sending.total_bytes)
         with staging.hold(staging.sending) as held:
-            # Before the header, which stands for the first chunk's ready message.
+            # Filled before the header, which stands for the first chunk's ready message: a copy
+            # may wait long for the default stream, and the peer holds a chunk from the header on.
             first = next(plans)
             outgoing = await _prepared(held, first, stream, staging)
-            # While the chunk is filled, the peer makes room for the frames.
-            await _send_whole(channel, frames, peer, chunk_bytes)
             if outgoing.copied is not None:
                 await staging.reached(outgoing.copied)
+            await _send_whole(channel, frames, peer, chunk_bytes)
             await _send_stream(channel, first, outgoing, plans, stream, held, staging)
     else:
         await _send_whole(channel, frames, peer)

@@ -13,6 +13,7 @@ can make, byte for byte, and refuses everything else before memory is taken for 
 from __future__ import annotations
 
 import enum
+import pickle
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -245,7 +246,7 @@ def pack_opening(prelude: bytes, header: bytes, frames: Iterable[Any]) -> bytes:
     frames : iterable of bytes-like
         As many as `frames_in_opening` says.
     """
-    return b"".join((prelude, header, *frames, _END))
+    return b"".join((prelude, header, *map(_in_a_row, frames), _END))
 
 
 def unpack_opening(
@@ -274,6 +275,12 @@ def unpack_opening(
     if bytes(message[end:]) != _END_AND_NOTHING[: OPENING_BYTES - end]:
         raise DataError(f"an opening that does not end after {end} bytes: it was cut, or is none")
     return header, opened
+
+
+def _in_a_row(frame: Any) -> Any:
+    """Return the bytes of a frame as they lie, also where its array has the columns first."""
+    has_columns_first = type(frame) is memoryview and not frame.c_contiguous
+    return pickle.PickleBuffer(frame).raw() if has_columns_first else frame
 
 
 def _room(entries: int) -> int:

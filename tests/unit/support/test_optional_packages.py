@@ -135,13 +135,19 @@ def test_larger_package_does_for_the_smaller_one() -> None:
     [
         ("dask", "conda install dask-cuda distributed-ucxx bokeh"),
         ("torch", "conda install pytorch"),
+        ("gpu", "conda install cudf cupy"),
         ("unknown", "pip install 'rmm-uvm[unknown]'"),
     ],
 )
 def test_beside_rmm_of_conda_its_packages_are_named(
     monkeypatch: pytest.MonkeyPatch, extra: str, command: str
 ) -> None:
-    lines = ["rmm>=26.10", "dask-cuda>=26.10; extra == 'dask'", "distributed-ucxx; extra=='dask'"]
+    lines = [
+        "rmm>=26.10",
+        "dask-cuda>=26.10; extra == 'dask'",
+        "distributed-ucxx-cu13; extra=='dask'",
+    ]
+    lines += ["cudf-cu12>=26.10; extra == 'gpu'", "cupy-cuda13x; extra == 'gpu'"]
     lines += ['bokeh>=3.8.2; extra == "dask"', 'torch>=2.9; extra == "torch"']
     versions = {"rmm-uvm": "0.1.0", "rmm": "26.10.00"}
     monkeypatch.setattr(requirements_module, "installed_version", versions.get)

@@ -48,7 +48,7 @@ def test_staged_sender_waits_for_the_default_stream_before_it_copies_and_copies_
     assert sent[:4] == ["wait", "copy", "done", "send"]
 
 
-def test_receiver_hears_of_a_message_while_its_first_chunk_is_filled() -> None:
+def test_receiver_hears_of_a_message_once_its_first_chunk_is_filled() -> None:
     one, other = Process(polls=3), Process()
     here, there = InProcessChannel.pair()
     seen: list[list[str]] = []
@@ -59,7 +59,29 @@ def test_receiver_hears_of_a_message_while_its_first_chunk_is_filled() -> None:
         await asyncio.gather(one.send(here, [frame], other), other.receive(there))
 
     asyncio.run(run())
-    assert seen == [["wait", "copy"], ["wait", "copy", "done"]]  # the opening, and the chunk
+    assert seen == [["wait", "copy", "done"]] * 2  # the opening, and the chunk
+
+
+def test_senders_whose_kernels_run_long_keep_no_chunks_from_others() -> None:
+    other, idle = Process(), Process()
+    busy = [Process(polls=10**9) for _ in range(2 * other.staging.receiving.count)]
+
+    async def run() -> None:
+        async def transfer(process: Process) -> None:
+            here, there = InProcessChannel.pair()
+            await asyncio.gather(
+                process.send(here, [process.frame(4 * KIB, 1)], other), other.receive(there)
+            )
+
+        waiting = [asyncio.ensure_future(transfer(process)) for process in busy]
+        await asyncio.sleep(0.01)
+        await asyncio.wait_for(transfer(idle), 10)
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+
+    asyncio.run(run())
+    assert not other.staging.totals.chunk_waits
 
 
 @pytest.mark.parametrize("polls", [0, 3])

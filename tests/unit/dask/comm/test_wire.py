@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,6 +198,15 @@ def test_opening_that_does_not_end_where_it_has_to_is_refused(
     packed, entries = _opening([FrameKind.HOST, FrameKind.HOST], [5, 300])
     with pytest.raises(DataError, match="does not end after"):
         unpack_opening(memoryview(damage(packed).ljust(OPENING_BYTES, b"\0")), entries)
+
+
+def test_opening_has_an_array_with_its_columns_first_as_it_lies() -> None:
+    array = np.asfortranarray(np.arange(12, dtype="u1").reshape(3, 4))
+    for frame in (memoryview(array), memoryview(np.ascontiguousarray(array))):
+        entries, header = pack_header([FrameKind.HOST], [frame.nbytes])
+        packed = pack_opening(pack_prelude(closing=False, entries=entries), header, [frame])
+        _, opened = unpack_opening(memoryview(packed.ljust(OPENING_BYTES, b"\0")), entries)
+        assert bytes(opened[0]) == bytes(pickle.PickleBuffer(frame).raw())
 
 
 def test_opening_has_a_header_of_as_many_entries_as_fit() -> None:
