@@ -30,6 +30,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "plan": Subcommand(
         "rmm_uvm.cli.plan:command", "Tell what a recorded workload would do on other cards."
     ),
+    "report": Subcommand("rmm_uvm.cli.report:command", "Compare two runs by their kept reports."),
     "run": Subcommand("rmm_uvm.cli.run:command", "Run a program on managed memory, watched."),
     "top": Subcommand("rmm_uvm.cli.top:command", "Show what managed memory moves, live."),
 }

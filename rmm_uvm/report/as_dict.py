@@ -13,7 +13,10 @@ from rmm_uvm.report import advice, budgets, causes
 from rmm_uvm.report.figures import by_stage, of_device, outside_stages, stage_at
 from rmm_uvm.report.series import DeviceSeries
 
-__all__ = ["FORMAT_VERSION", "as_dict"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "as_dict"]
+
+FORMAT = "rmm_uvm report"
+"""What a kept report says that it is."""
 
 FORMAT_VERSION = 1
 """Grows when a key changes its meaning or goes away, not when one is added."""
@@ -25,7 +28,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
     Names and messages are as they were given. Samples are not in it; see `Monitor.samples`.
     """
     return {
-        "format": "rmm_uvm report",
+        "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "simulated": recording.simulated,
         "began": recording.began,

@@ -55,7 +55,7 @@ def test_added_subcommand_is_listed_by_its_summary_and_not_imported(folder: Path
     status, output = told("--help")
     assert status == 0
     names = [line.split()[0] for line in output.partition("Commands:")[2].splitlines()[1:]]
-    assert names == ["doctor", "greet", "mortgage", "plan", "run", "top"]
+    assert names == ["doctor", "greet", "mortgage", "plan", "report", "run", "top"]
     assert "greet     Say hello." in output
     assert CONTENTS["rmm-uvm-mortgage"]["project"]["description"] in output
     assert "imported" not in output

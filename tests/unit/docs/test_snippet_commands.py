@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import rmm_uvm
 from rmm_uvm.cli.main import make_group
 from rmm_uvm.support.units import format_bytes
 
@@ -76,6 +77,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("commands")
     (folder / "etl.py").write_text(PROGRAM)
     (folder / "tests").symlink_to(REPOSITORY / "tests")  # documents name recordings there
+    for name in ("new.json", "old.json"):
+        with rmm_uvm.monitor(driver="simulated:64MiB", publish=False) as watching:
+            pass
+        watching.report().save_json(folder / name)
     return folder
 
 

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Two kept reports side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from rmm_uvm.cli.main import make_group
+from rmm_uvm.errors import DataError
+from rmm_uvm.recording.recorded import Recording, Stage
+from rmm_uvm.report import Report
+from rmm_uvm.report.compared import Compared, KeptReport, kept_report
+
+from . import recordings
+
+
+def kept(path: Path, recording: Recording) -> KeptReport:
+    Report(recording).save_json(path)
+    return kept_report(path)
+
+
+def twice(recording: Recording) -> Recording:
+    """A recording of which twice as much moved to the device."""
+    samples = recording.samples.copy()
+    samples["host_to_device_bytes"] *= 2
+    return dataclasses.replace(recording, samples=samples)
+
+
+def test_report_beside_itself_has_once_as_much_of_all(tmp_path: Path) -> None:
+    one = kept(tmp_path / "a.json", recordings.oversubscribed())
+    told = Compared(one, one).to_dict()
+    (device,) = told["devices"]
+    assert device["rows"][0]["of"] == "whole"
+    assert device["rows"][-1]["of"] == "outside"
+    assert all(row["report"] == row["against"] for row in device["rows"])
+    text = Compared(one, one).text()
+    assert {line.split()[-1] for line in text.splitlines() if "GiB" in line} == {"1.00"}
+
+
+def test_times_are_of_the_report_over_the_other(tmp_path: Path) -> None:
+    less = kept(tmp_path / "less.json", recordings.oversubscribed())
+    more = kept(tmp_path / "more.json", twice(recordings.oversubscribed()))
+    for compared, told in (
+        (Compared(more, less), "60.0 s 1.00 387.44 GiB 2.00 170.45 GiB 1.00"),
+        (Compared(less, more), "60.0 s 1.00 193.72 GiB 0.50 170.45 GiB 1.00"),
+    ):
+        (whole,) = (one for one in compared.text().splitlines() if "whole run" in one)
+        assert " ".join(whole.split()) == f"whole run {told}"
+
+
+def test_stages_of_one_run_alone_are_new_or_gone_and_may_have_any_name(tmp_path: Path) -> None:
+    names = ("whole run", "outside stages", "\x1b[31mred")
+    recording = recordings.oversubscribed()
+    ours = dataclasses.replace(
+        recording, stages=tuple(Stage(name, 10.0 * n, 10.0 * n + 5) for n, name in enumerate(names))
+    )
+    theirs = dataclasses.replace(recording, stages=(Stage("theirs", 1.0, 2.0),))
+    compared = Compared(kept(tmp_path / "a.json", ours), kept(tmp_path / "b.json", theirs))
+    (device,) = compared.to_dict()["devices"]
+    assert [(row["of"], row["name"]) for row in device["rows"]] == [
+        ("whole", "whole run"),
+        *(("stage", name) for name in names),
+        ("stage", "theirs"),
+        ("outside", "outside stages"),
+    ]
+    assert [row["against"] is None for row in device["rows"]] == [False, *[True] * 3, False, False]
+    lines = compared.text().splitlines()
+    (gone,) = (line for line in lines if line.startswith("theirs"))
+    assert gone.split() == ["theirs", *["-", "gone"] * 3]
+    assert sum(line.count(" new") for line in lines) == 9
+    assert "\x1b" not in compared.text()
+    assert all(cell_len(line) <= 80 for line in lines)
+
+
+def test_devices_that_only_one_run_has_are_told(tmp_path: Path) -> None:
+    two = kept(tmp_path / "two.json", recordings.two_devices())
+    one = kept(tmp_path / "one.json", recordings.oversubscribed())
+    text = Compared(two, one).text()
+    assert "device 0" in text
+    assert "device 1" in text
+    assert "new" in text.partition("device 1")[2]
+
+
+def test_command_prints_the_table_or_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    one = kept(path, recordings.oversubscribed())
+    words = ["report", str(path), "--against", str(path)]
+    done = CliRunner().invoke(make_group(), words)
+    assert (done.exit_code, done.output) == (0, Compared(one, one).text() + "\n")
+    done = CliRunner().invoke(make_group(), [*words, "--json"])
+    assert json.loads(done.output) == json.loads(json.dumps(Compared(one, one).to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "another"}, "is no report: give what `rmm-uvm run --json FILE` wrote"),
+        ({"format_version": 2}, "is a report of version 2, and this rmm-uvm reads version 1"),
+        ({"devices": None}, "is a damaged report: devices is None, not a list"),
+        ({"devices": [{}]}, "is a damaged report: device_id is None"),
+        ({"devices": [3]}, "is a damaged report: "),
+        ({"about": {"program": 3}}, "is a damaged report: about"),
+    ],
+)
+def test_file_that_is_no_report_is_one_error(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({**Report(recordings.oversubscribed()).to_dict(), **change}))
+    with pytest.raises(DataError) as caught:
+        kept_report(path)
+    assert str(caught.value).startswith(f"{path} {said}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff", b"[" * 100_000, b"[1]"])
+def test_file_that_is_no_json_is_one_error(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match="is no report"):
+        kept_report(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        kept_report(tmp_path)
