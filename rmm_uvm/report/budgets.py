@@ -14,8 +14,18 @@ from rmm_uvm.report import words
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.residency.statistics import ResidencyStatistics
 
-__all__ = ["DRIVERS_OWN", "KEPT", "as_dict", "cells", "lines", "neighbor_lines", "of_device"]
+__all__ = [
+    "DRIVERS_OWN",
+    "KEPT",
+    "as_dict",
+    "cells",
+    "lines",
+    "lost",
+    "neighbor_lines",
+    "of_device",
+]
 
+_LEAST_LOST_SECONDS = 1e-3
 
 DRIVERS_OWN = "by the kernel driver"
 """Of evictions, where a budget has some of its own."""
@@ -45,6 +55,20 @@ def lines(budget: ResidencyStatistics) -> list[str]:
     elif budget.peak_overshoot_bytes:
         found[0] += f"; {words.size(budget.peak_overshoot_bytes)} beside it"
     return found
+
+
+def lost(budget: ResidencyStatistics, seconds: float) -> str:
+    """Return in a line how much of a run was waited for migrations; "" where none is known of.
+
+    What streams wait for, and kernels that fault, is not known.
+    """
+    if budget.waited_seconds < _LEAST_LOST_SECONDS:
+        return ""
+    for_room = ""
+    if budget.waited_for_room_seconds >= _LEAST_LOST_SECONDS:
+        for_room = f", {words.clock_text(budget.waited_for_room_seconds)} of it for room"
+    lost_text, all_text = words.clock_text(budget.waited_seconds), words.clock_text(seconds)
+    return f"at least {lost_text} of {all_text} waited for data{for_room}"
 
 
 def neighbor_lines(budget: ResidencyStatistics) -> list[str]:
@@ -81,7 +105,14 @@ def cells(budget: ResidencyStatistics | None) -> list[tuple[str, str, str]]:
         return []
     fraction = budget.overshoot_fraction
     share = "" if fraction is None else f"at most, estimate: {fraction * 100:.0f} % of the budget"
+    lost_seconds = budget.waited_seconds
+    lost_cell = (
+        "Time lost",
+        f"at least {words.clock_text(lost_seconds)}",
+        "requests waited for data or room; what streams and page faults waited is not known",
+    )
     return [
+        *[lost_cell] * (lost_seconds >= _LEAST_LOST_SECONDS),
         ("Budget", words.size(budget.budget_bytes), "of device memory"),
         ("Budget taken", words.size(budget.peak_resident_bytes), "at most"),
         (

@@ -213,6 +213,8 @@ def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, st
         )
         rows.append(("evicted", _evicted(recording, device, figures)))
     budget = budgets.of_device(recording, device)
+    if budget is not None and (lost := budgets.lost(budget, figures.seconds)):
+        rows.insert(0, ("time lost", lost))
     if figures.prefetched_bytes is not None:
         rows.append(
             (

@@ -19,7 +19,7 @@ from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.report import Report
 from rmm_uvm.report.advice import verdict
-from rmm_uvm.report.budgets import cells
+from rmm_uvm.report.budgets import cells, of_device
 from rmm_uvm.report.charts import charts
 from rmm_uvm.report.document import Chart, FigureGrid, Table
 from rmm_uvm.report.drawing import draw, legend
@@ -84,6 +84,21 @@ def test_summary_says_what_is_on_unknown_or_not_there() -> None:
     assert budget_lines(predictions=0)[2] == "policy repeat: nothing was predicted"
     assert budget_lines(peak_overshoot_bytes=0)[0].endswith("taken")
     assert budget_lines(peak_overshoot_bytes=None)[0].endswith("; faults unknown")
+
+
+def test_time_lost_comes_first_with_what_is_known_of_it() -> None:
+    one = with_budget(waited_seconds=3.25, waited_for_room_seconds=1.5)
+    text = text_lines(one)
+    heading = next(n for n, line in enumerate(text) if line.startswith("device 0"))
+    assert " ".join(text[heading + 1].split()) == (
+        "time lost at least 3.2 s of 60.0 s waited for data, 1.5 s of it for room"
+    )
+    assert cells(of_device(one, one.devices[0]))[0][:2] == ("Time lost", "at least 3.2 s")
+    without_room = text_lines(with_budget(waited_seconds=3.25))
+    assert any(line.endswith("60.0 s waited for data") for line in without_room)
+    none = with_budget(waited_seconds=0.0)
+    assert not any("time lost" in line for line in text_lines(none))
+    assert cells(of_device(none, none.devices[0]))[0][0] == "Budget"
 
 
 def test_evictions_of_the_driver_and_of_the_budget_are_told_apart() -> None:
