@@ -107,9 +107,8 @@ status kernel_runner::prepare(running_kernel& running) const
 void kernel_runner::access_pages(running_kernel& running, page_faults& given)
 {
   auto const gpu = running.kernel.gpu;
-  if (waits_.any_arrival()) {
-    running.now_ns = std::max(running.now_ns, waits_.arrival_ns(given.block));
-  }
+  // What another stream or lane brings may not be there yet.
+  running.now_ns = std::max(running.now_ns, waits_.arrival_ns(given.block));
   if (hits(given.block, gpu)) {
     account_.count(given.block, &model_counters::block_operations);
     running.now_ns +=

@@ -40,6 +40,7 @@ void page_mover::resize(std::size_t blocks)
   for (auto& chunks : chunks_) {
     chunks.resize(blocks);
   }
+  waits_.resize(blocks);
 }
 
 void page_mover::forget(std::uint32_t block) noexcept
@@ -255,6 +256,7 @@ status page_mover::to_device(std::uint32_t block,
         timeline_.spend(
           part_of(has_chunk ? machine.refill_block_ns : machine.populate_block_ns, filled));
       }
+      waits_.note_arrival(block);
     }
     blocks_.set_on_gpu(block, gpu, here | missing);
   }

@@ -182,19 +182,18 @@ TEST(ModelAccount, TellsWhatMovedAndNothingOfNothing)
   EXPECT_EQ(parts.account.counters(1).to_host_bytes, 5U);
 }
 
-TEST(CopyWaits, NoteArrivalsWhereProgramsHaveLanes)
+TEST(CopyWaits, NoteWhenWhatComesIsThere)
 {
-  moving alone{1};
-  alone.time.copy(direction::to_device, 0, va_block_bytes, 1);
-  alone.waits.note_arrival(0);
-  EXPECT_EQ(alone.waits.arrival_ns(0), 0);
-  moving several{2};
-  several.time.copy(direction::to_device, 0, va_block_bytes, 1);
-  several.waits.note_arrival(0);
-  EXPECT_GT(several.waits.arrival_ns(0), 0);
-  EXPECT_EQ(several.waits.arrival_ns(0), several.time.copied_ns());
-  several.waits.forget(0);
-  EXPECT_EQ(several.waits.arrival_ns(0), 0);
+  for (auto const lanes : {1U, 2U}) {
+    moving parts{lanes};
+    parts.time.copy(direction::to_device, 0, va_block_bytes, 1);
+    parts.waits.note_arrival(0);
+    EXPECT_GT(parts.waits.arrival_ns(0), 0);
+    EXPECT_EQ(parts.waits.arrival_ns(0), parts.time.copied_ns());
+    EXPECT_EQ(parts.waits.arrival_ns(1), 0);
+    parts.waits.forget(0);
+    EXPECT_EQ(parts.waits.arrival_ns(0), 0);
+  }
 }
 
 TEST(PageMover, EvictsTheOldestForWhatComes)

@@ -95,6 +95,74 @@ TEST(Streams, WhatIsOnOneStreamWaitsForWhatWasThereBefore)
   EXPECT_GT(given.model.now_ns() - begin, 11e6);
 }
 
+/** @brief A model of round figures: blocks come in 2^21 ns, and are read in 512. */
+[[nodiscard]] modelled round_figures()
+{
+  model_config config;
+  config.machine.to_device_bytes_per_ns = 1;
+  config.machine.memory_bytes_per_ns    = 4096;
+  config.machine.copy_ns                = 0;
+  config.machine.call_ns                = 0;
+  config.machine.block_to_device_ns     = 100;
+  config.machine.resident_block_ns      = 0;
+  config.machine.populate_block_ns      = 5'000;
+  config.machine.launch_ns              = 0;
+  return modelled{8, 8, 1, config};
+}
+
+/** @brief How long a kernel takes that reads a range on a stream, from `begin` to its end. */
+[[nodiscard]] double read_by_ns(modelled& given, memory_range what, double begin)
+{
+  given.kernel({{what, {}, false}}, {.stream = 2});
+  given.model.synchronize(2);
+  return given.model.now_ns() - begin;
+}
+
+constexpr double arrives_ns = static_cast<double>(va_block_bytes);  // a block of round_figures
+
+TEST(Streams, AKernelWaitsForEachBlockThatIsUnderWayOnAnother)
+{
+  for (std::size_t const block : {0U, 1U}) {
+    auto given = round_figures();
+    ASSERT_TRUE(given.model.cpu_touch(given.block(0, 2), true).ok());
+    given.model.synchronize();
+    auto const begin = given.model.now_ns();
+    ASSERT_TRUE(given.model.prefetch(given.block(0, 2), 0, 1).ok());
+    auto const arrives = 100 + static_cast<double>(block + 1) * arrives_ns;
+    EXPECT_NEAR(read_by_ns(given, given.block(block), begin), arrives + 512, 1e-3);
+  }
+}
+
+TEST(Streams, AKernelDoesNotWaitForWhatItDoesNotUse)
+{
+  auto given = round_figures();
+  ASSERT_TRUE(given.model.cpu_touch(given.block(0), true).ok());
+  given.touch(given.block(2));
+  given.model.synchronize();
+  auto const begin = given.model.now_ns();
+  ASSERT_TRUE(given.model.prefetch(given.block(0), 0, 1).ok());
+  EXPECT_NEAR(
+    read_by_ns(given, given.block(2), begin), 100 + 512, 1e-3);  // the call, and reading it
+}
+
+TEST(Streams, AKernelThatComesLaterDoesNotWaitAnyMore)
+{
+  auto given = round_figures();
+  ASSERT_TRUE(given.model.cpu_touch(given.block(0), true).ok());
+  ASSERT_TRUE(given.model.prefetch(given.block(0), 0, 1).ok());
+  given.model.synchronize();
+  EXPECT_NEAR(read_by_ns(given, given.block(0), given.model.now_ns()), 512, 1e-3);
+}
+
+TEST(Streams, AKernelWaitsForPagesWithoutContentsThatAreUnderWayToo)
+{
+  auto given       = round_figures();
+  auto const begin = given.model.now_ns();
+  given.kernel({}, {.compute_ns = 1e6, .stream = 1});
+  ASSERT_TRUE(given.model.prefetch(given.block(0), 0, 1).ok());
+  EXPECT_NEAR(read_by_ns(given, given.block(0), begin), 1e6 + 5'000 + 512, 1e-3);
+}
+
 TEST(Links, ThatAreSharedTakeTheSumOfTheTimes)
 {
   auto const seconds = [](std::vector<unsigned> links) {

@@ -9,16 +9,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 namespace rmm_uvm::sim {
 
 /**
- * @brief What waits for copies where programs have lanes.
+ * @brief What waits for copies.
  *
- * What comes waits for what left, and who uses it for what comes. Holds copies of the timeline;
- * reads clocks; knows blocks by number only.
+ * Who uses a block waits for what comes to it; where programs have lanes, what comes waits for what
+ * left. Holds copies of the timeline; reads clocks; knows blocks by number only.
  */
 class copy_waits {
  public:
@@ -39,35 +38,27 @@ class copy_waits {
     auto& left_ns = left_ns_[index(gpu)];
     left_ns       = std::max(left_ns, timeline_.copied_ns());
   }
-  /** @brief The operation's copies to a block were issued. @throws std::bad_alloc */
-  void note_arrival(std::uint32_t block)
-  {
-    if (lanes_) { enter_arrival(block); }
-  }
-  /** @brief Whether any arrival was noted that may not be over. */
-  [[nodiscard]] bool any_arrival() const noexcept { return !arrivals_.empty(); }
-  /** @brief When a block is there; 0 when nobody noted one. */
-  [[nodiscard]] double arrival_ns(std::uint32_t block) const noexcept
-  {
-    auto const it = arrivals_.find(block);
-    return it == arrivals_.end() ? 0 : it->second;
-  }
+  /** @brief Makes room for so many blocks. @throws std::bad_alloc */
+  void resize(std::size_t blocks) { arrivals_.resize(blocks); }
+  /** @brief What the operation has copied or filled so far is on its way to a block. */
+  void note_arrival(std::uint32_t block) noexcept { arrivals_[block] = timeline_.finish(); }
+  /** @brief When what came to a block last is there; 0 when nothing did. */
+  [[nodiscard]] double arrival_ns(std::uint32_t block) const noexcept { return arrivals_[block]; }
   /** @brief A block is no more. */
-  void forget(std::uint32_t block) noexcept { arrivals_.erase(block); }
+  void forget(std::uint32_t block) noexcept { arrivals_[block] = 0; }
 
  private:
   [[nodiscard]] std::size_t index(unsigned gpu) const noexcept
   {
     return std::size_t{gpu} * programs_ + clocks_.program();
   }
-  void enter_arrival(std::uint32_t block);
 
   bool lanes_;  // that there are several of a program
   std::size_t programs_;
   timeline& timeline_;
   program_clocks const& clocks_;
-  std::vector<double> left_ns_;  // by GPU, then program: when what left has left
-  std::unordered_map<std::uint32_t, double> arrivals_;  // of blocks, when they are not over
+  std::vector<double> left_ns_;   // by GPU, then program: when what left has left
+  std::vector<double> arrivals_;  // by block
 };
 
 }  // namespace rmm_uvm::sim
