@@ -70,6 +70,7 @@ def _gpu(result: str, script: str, *words: str, gpus: int = 1) -> Benchmark:
 _PUBLISHED = (
     *("uvm_smart", "gtx1080ti_nvprof", "uvm_discard", "specasync_sparse", "gcn_epochs"),
     *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
+    "g10_networks",
 )
 
 BENCHMARKS = (

@@ -14,6 +14,7 @@ from _published import HERE, Table, exit_status, result_path, text_of, write_res
 NAMES = (
     *("uvm_smart", "gtx1080ti_nvprof", "uvm_discard", "specasync_sparse", "gcn_epochs"),
     *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
+    "g10_networks",
 )
 
 

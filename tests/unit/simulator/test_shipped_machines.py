@@ -87,6 +87,27 @@ def test_gtx1080ti_cold_read_runs_at_the_published_rate() -> None:
     assert seconds == pytest.approx(0.3866, rel=0.02)
 
 
+@pytest.mark.parametrize("blocks", [60, 490, 1960])
+def test_a100_activations_of_cudnn_take_the_published_time_where_they_fault(blocks: int) -> None:
+    # G10's cudnnInputPF.txt has the output to fault in, cudnnPF.txt the input as well.
+    nbytes = blocks << 21
+    block_seconds = []
+    for input_is_there in (True, False):
+        simulator = Simulator(load_machine("a100-pcie4"))
+        given, result = simulator.allocate_managed(nbytes), simulator.allocate_managed(nbytes)
+        simulator.cpu_touch(given, nbytes, write=True)
+        if input_is_there:
+            simulator.prefetch(given, nbytes)
+        simulator.synchronize()
+        begin = simulator.seconds
+        simulator.kernel([Access(given, nbytes), Access(result, nbytes, write=True)])
+        simulator.synchronize()
+        block_seconds.append((simulator.seconds - begin) / blocks)
+    fresh, both = block_seconds
+    assert fresh == pytest.approx(290e-6, rel=0.02)
+    assert both - fresh == pytest.approx(794e-6, rel=0.02)
+
+
 @pytest.mark.parametrize("name", ["rtx5070ti-pcie5", "rtx5090-pcie5"])
 def test_rtx50_isolated_fault_takes_the_published_time(name: str) -> None:
     machine = load_machine(name)
