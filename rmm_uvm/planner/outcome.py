@@ -91,8 +91,8 @@ class AnnouncedWay:
     sized : bool
         They are advised ones, and not those that a pool has by default.
     driver_seconds, predicted_seconds, slowdown : float or None
-        Driver work, time of the workload, and that over its time with room for everything; None
-        where it was not tried or runs out of memory.
+        Driver work that is waited for, time of the workload, and that over its time with room for
+        everything; None where it was not tried or runs out of memory.
     to_device_bytes, to_host_bytes : int
         Copied each way.
     """

@@ -8,6 +8,7 @@ import dataclasses
 import math
 from typing import Any
 
+from rmm_uvm._lib.sim import NodeModel
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.support.units import whole_blocks
 
@@ -25,6 +26,7 @@ def simulated_card(
     host_bytes: int | None,
     *,
     kernels_take_time: bool = True,
+    beside: bool = False,
 ) -> SimulatedDevice:
     """Return a fresh device.
 
@@ -40,10 +42,29 @@ def simulated_card(
         Host memory for its pages; None for as much as is wanted.
     kernels_take_time : bool
         Touches of resident pages take the time that the machine's memory does.
+    beside : bool
+        What a budget moves goes beside the program, each direction for itself, and kernels wait
+        for what they use of it: the card is the only one of a node.
     """
-    return SimulatedDevice(
+    constants = {**machine.constants(), **({} if kernels_take_time else _KERNELS_TAKE_NO_TIME)}
+    settings = dataclasses.asdict(driver)
+    if not beside:
+        return SimulatedDevice(
+            whole_blocks(device_bytes), host_bytes=host_bytes, machine=constants, driver=settings
+        )
+    node = NodeModel(
         whole_blocks(device_bytes),
+        gpus=1,
+        topology="pcie",
+        links=[0],
         host_bytes=host_bytes,
-        machine={**machine.constants(), **({} if kernels_take_time else _KERNELS_TAKE_NO_TIME)},
-        driver=dataclasses.asdict(driver),
+        backing=False,
+        discard=True,
+        counters=True,
+        direct_migration=False,
+        places_at_once=True,
+        machine=constants,
+        driver=settings,
     )
+    device: SimulatedDevice = node.devices[0]
+    return device

@@ -35,7 +35,10 @@ _THRESHOLD = "uvm_perf_prefetch_threshold"
 
 
 class Moved(NamedTuple):
-    """Modelled seconds of driver work, and bytes that were copied each way."""
+    """Modelled seconds that the program waits for, and bytes that were copied each way.
+
+    Driver work that is done beside kernels is not waited for.
+    """
 
     seconds: float
     to_device_bytes: int
@@ -50,9 +53,16 @@ class AnnouncedTrial(Protocol):
         """Whether the workload is short enough."""
 
     def announced(
-        self, capacity_bytes: int, host_bytes: int | None, way: AnnouncedWay
+        self,
+        capacity_bytes: int,
+        host_bytes: int | None,
+        way: AnnouncedWay,
+        compute_seconds: float,
     ) -> Moved | None:
-        """Return what it takes; None for running out of memory."""
+        """Return what it takes; None for running out of memory.
+
+        Kernels compute for `compute_seconds` in all, and what a budget moves goes on beside them.
+        """
 
 
 def tried_ways(
@@ -83,7 +93,7 @@ def tried_ways(
     """
 
     def run(way: AnnouncedWay) -> AnnouncedWay:
-        moved = trial.announced(facts.capacity_bytes, facts.host_bytes, way)
+        moved = trial.announced(facts.capacity_bytes, facts.host_bytes, way, beside_seconds)
         if moved is None:
             return way
         predicted_seconds = beside_seconds + moved.seconds

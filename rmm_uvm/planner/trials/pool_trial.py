@@ -23,7 +23,7 @@ from rmm_uvm.planner.advice.announced import Moved
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.trials.replaying import NoRoomError, replaying_here
-from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress
+from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress, touch_seconds
 from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
 from rmm_uvm.planner.workload.live_ranges import LiveAllocations
 from rmm_uvm.residency.budget import Budget
@@ -41,13 +41,18 @@ _CHUNK_EVENTS = 8192  # between two looks at the progress bar
 
 
 class PoolSettings(NamedTuple):
-    """Sizes of a pool, bytes, its prefetch mode, its budget, and whether uses are announced."""
+    """Sizes of a pool, bytes, its prefetch mode, its budget, and whether uses are announced.
+
+    With `announced` kernels compute for `compute_seconds` in all, on a device that has them take no
+    time of their own.
+    """
 
     initial_bytes: int
     maximum_bytes: int
     prefetch: PrefetchMode
     budget: Budget | None = None
     announced: bool = False
+    compute_seconds: float = 0.0
 
 
 def pool_seconds(
@@ -56,7 +61,7 @@ def pool_seconds(
     settings: PoolSettings,
     progress: Progress | None = None,
 ) -> float | None:
-    """Return the modelled time of all driver work; None if the workload runs out of memory.
+    """Return the modelled time but for computing; None if the workload runs out of memory.
 
     Parameters
     ----------
@@ -95,7 +100,13 @@ def pool_seconds(
                 upstream, settings.initial_bytes, settings.maximum_bytes
             )
         mr = UvmResourceAdaptor(pool, prefetch=settings.prefetch)
-        announcing = mr.managed_mr.residency if settings.announced else None
+        announcing = None
+        if settings.announced:
+            announcing = _Announcing(
+                mr.managed_mr.residency,
+                touch_seconds(workload, settings.compute_seconds).tolist(),
+                budget=settings.budget is not None,
+            )
 
         def allocate(nbytes: int) -> int:
             try:
@@ -114,7 +125,16 @@ def pool_seconds(
         return None
     finally:
         rmm.set_logging_level(level)
-    return float(device.statistics()["modelled_ns"]) / 1e9
+    seconds = float(device.statistics()["modelled_ns"]) / 1e9
+    return seconds if announcing is None else max(seconds - sum(announcing.compute_seconds), 0.0)
+
+
+class _Announcing(NamedTuple):
+    """Whom uses are announced to, and for how long kernels compute after each event."""
+
+    residency: ManagedResidency
+    compute_seconds: list[float]
+    budget: bool
 
 
 def _run(
@@ -123,12 +143,13 @@ def _run(
     mr: Any,
     allocate: Callable[[int], int],
     progress: Progress | None,
-    announcing: ManagedResidency | None,
+    announcing: _Announcing | None,
 ) -> None:
     """Make the workload's allocations, touches and frees; free what is left.
 
     With `announcing` every use by kernels is announced, but for the first right after an
-    allocation: that says as much.
+    allocation: that says as much. What a budget's thread then has to do is handed to its streams,
+    and goes on beside what the kernel computes.
     """
     events = workload.events
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
@@ -153,12 +174,14 @@ def _run(
                 touched = min(address + nbytes - begin, size) - first
                 if announcing is not None and not flags & BY_THE_CPU:
                     if fresh != begin:
-                        announcing.touch(now + first, touched, now)
+                        announcing.residency.touch(now + first, touched, now)
                     fresh = None
                 touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
                 touch(now + first, touched, bool(flags & WRITES))
-            if announcing is not None:
-                announcing.run_pending()  # what a thread would do meanwhile
+            if announcing is not None and not flags & BY_THE_CPU:
+                if announcing.budget:
+                    announcing.residency.run_pending()  # what a thread would do meanwhile
+                device.compute(announcing.compute_seconds[number])
     finally:
         for now, size in live.values():
             mr.deallocate(now, size)
@@ -211,15 +234,21 @@ class PoolTrial:
         return pool_seconds(self._workload, device, settings, self._shown(capacity_bytes, settings))
 
     def announced(
-        self, capacity_bytes: int, host_bytes: int | None, way: AnnouncedWay
+        self,
+        capacity_bytes: int,
+        host_bytes: int | None,
+        way: AnnouncedWay,
+        compute_seconds: float,
     ) -> Moved | None:
         """Return what a way takes with uses announced; None for running out of memory."""
         budget = None
         if way.eviction is not None:
-            # No thread: what it does would depend on this machine's.
+            # No thread: what it does would depend on this machine's. Its work is on streams.
             budget = Budget(way.budget_bytes or 0, policy=way.eviction, background=False)
         settings = PoolSettings(
-            way.initial_bytes, way.maximum_bytes, way.prefetch, budget, announced=True
+            *(way.initial_bytes, way.maximum_bytes, way.prefetch, budget),
+            announced=True,
+            compute_seconds=compute_seconds,
         )
         device = simulated_card(
             self._machine,
@@ -227,6 +256,7 @@ class PoolTrial:
             capacity_bytes,
             host_bytes,
             kernels_take_time=False,
+            beside=True,
         )
         shown = self._shown(capacity_bytes, settings)
         seconds = pool_seconds(self._workload, device, settings, shown)

@@ -11,6 +11,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import DEFAULTS, Options, Policy
 from rmm_uvm.planner.trials.capacities import fitting_bytes
@@ -19,7 +22,14 @@ from rmm_uvm.planner.workload.result import ReplayResult
 from rmm_uvm.support.settings import PrefetchMode
 from rmm_uvm.support.units import format_bytes, whole_blocks
 
-__all__ = ["PlanProgress", "Replay", "Runs", "ShowProgress"]
+__all__ = [
+    "PlanProgress",
+    "Replay",
+    "Runs",
+    "ShowProgress",
+    "recorded_on_simulated",
+    "touch_seconds",
+]
 
 
 class PlanProgress(NamedTuple):
@@ -162,7 +172,7 @@ class Runs:
     @property
     def recorded_on_simulated_device(self) -> bool:
         """Whether the recording itself comes from a simulated device."""
-        return self.workload.device_name.lower().startswith("simulated")
+        return recorded_on_simulated(self.workload)
 
     @property
     def recorded_oversubscribed(self) -> bool:
@@ -200,7 +210,34 @@ class Runs:
         return lambda done, total: progress(PlanProgress(what, done, total, number))
 
 
-def _touched_bytes(workload: Workload) -> int:
+def recorded_on_simulated(workload: Workload) -> bool:
+    """Return whether a recording comes from a simulated device: its times are Python's."""
+    return workload.device_name.lower().startswith("simulated")
+
+
+def touch_seconds(workload: Workload, seconds: float) -> NDArray[np.float64]:
+    """Return how long kernels compute after each event, if all of them do for so many seconds.
+
+    After a touch, as long as was recorded to the next event; by bytes where the recording has no
+    such times. Nothing after other events, nor after touches by the CPU.
+    """
     events = workload.events
-    touched = (events["kind"] == TOUCH) & (events["flags"] & BY_THE_CPU == 0)
-    return int(events["nbytes"][touched].sum())
+    weights = np.zeros(len(events))
+    touched = _by_kernels(workload)
+    if not recorded_on_simulated(workload):
+        weights[:-1] = np.diff(events["time_ns"].astype(np.float64)).clip(0)
+        weights[~touched] = 0
+    if not weights.any():
+        weights[touched] = events["nbytes"][touched]
+    whole = weights.sum()
+    return weights * (seconds / whole) if whole > 0 else weights
+
+
+def _by_kernels(workload: Workload) -> NDArray[np.bool_]:
+    events = workload.events
+    found: NDArray[np.bool_] = (events["kind"] == TOUCH) & (events["flags"] & BY_THE_CPU == 0)
+    return found
+
+
+def _touched_bytes(workload: Workload) -> int:
+    return int(workload.events["nbytes"][_by_kernels(workload)].sum())

@@ -15,6 +15,8 @@ from rmm_uvm.planner.advice.advising import AdviceFacts
 from rmm_uvm.planner.advice.announced import Moved, advised_way, tried_ways, with_way
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
 from rmm_uvm.planner.trials.pool_trial import PoolTrial
+from rmm_uvm.planner.trials.runs import touch_seconds
+from rmm_uvm.planner.workload.events import BY_THE_CPU, TOUCH
 from rmm_uvm.residency import POLICIES
 from rmm_uvm.simulator import DriverSettings, load_machine
 
@@ -60,7 +62,11 @@ class FakeTrial:
     able: bool = True
 
     def announced(
-        self, capacity_bytes: int, host_bytes: int | None, way: AnnouncedWay
+        self,
+        capacity_bytes: int,
+        host_bytes: int | None,
+        way: AnnouncedWay,
+        compute_seconds: float,
     ) -> Moved | None:
         seconds = self.seconds.get(way.eviction or way.prefetch, 2.0)
         return None if seconds is None else Moved(seconds, 3 * MIB, 5 * MIB)
@@ -157,7 +163,7 @@ def way(eviction: str | None) -> AnnouncedWay:
 
 def test_policy_that_learns_a_loop_moves_less_than_the_oldest_first() -> None:
     trial = trial_of(loop())
-    moved = {name: trial.announced(CARD_BYTES, None, way(name)) for name in (None, *POLICIES)}
+    moved = {name: trial.announced(CARD_BYTES, None, way(name), 0.0) for name in (None, *POLICIES)}
     repeat, fifo, alone = moved["repeat"], moved["fifo"], moved[None]
     assert repeat is not None
     assert fifo is not None
@@ -167,9 +173,45 @@ def test_policy_that_learns_a_loop_moves_less_than_the_oldest_first() -> None:
     assert alone.to_device_bytes > 0
 
 
+def waited_seconds(eviction: str | None, compute_seconds: float) -> float:
+    rows = [(*row[:-1], number * 1000) for number, row in enumerate(loop())]
+    moved = trial_of(rows).announced(CARD_BYTES, None, way(eviction), compute_seconds)
+    assert moved is not None
+    return moved.seconds
+
+
+def test_kernels_that_compute_hide_what_a_budget_moves_and_nothing_else() -> None:
+    assert waited_seconds("repeat", 10.0) < 0.7 * waited_seconds("repeat", 0.0)
+    assert waited_seconds(None, 10.0) == pytest.approx(waited_seconds(None, 0.0), rel=1e-6)
+
+
+def test_kernels_compute_for_as_long_as_was_recorded_after_their_touches() -> None:
+    rows = [
+        event("allocate", 0, 4 * MIB, 0.0),
+        event("touch", 0, MIB, 1.0),
+        event("touch", 0, 3 * MIB, 2.0),
+        event("free", 0, 4 * MIB, 5.0),
+    ]
+    recorded = workload(rows, peak_bytes=4 * MIB)
+    assert touch_seconds(recorded, 8.0).tolist() == [0, 2, 6, 0]
+
+
+def test_kernels_compute_by_bytes_where_times_are_those_of_a_simulation() -> None:
+    by_cpu = (TOUCH, BY_THE_CPU, *event("touch", 0, MIB, 2.0)[2:])
+    rows = [
+        event("allocate", 0, 4 * MIB, 0.0),
+        event("touch", 0, MIB, 1.0),
+        by_cpu,
+        event("touch", 0, 3 * MIB, 2.0),
+    ]
+    recorded = workload(rows, peak_bytes=4 * MIB, device_name="simulated, 1 GiB")
+    assert touch_seconds(recorded, 8.0).tolist() == [0, 2, 0, 6]
+    assert touch_seconds(workload(rows[:1], peak_bytes=4 * MIB), 8.0).tolist() == [0]
+
+
 def test_pool_that_is_too_small_is_no_way() -> None:
     small = AnnouncedWay("auto", "lru", BUDGET_BYTES, 32 * MIB, 64 * MIB, sized=True)
-    assert trial_of(loop()).announced(CARD_BYTES, None, small) is None
+    assert trial_of(loop()).announced(CARD_BYTES, None, small, 0.0) is None
 
 
 def test_plan_tries_budgets_only_for_programs_that_announce() -> None:
