@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Three programs of the Rodinia suite as page accesses: backprop, bfs and hotspot.
+"""Programs of Rodinia and Polybench as page accesses: backprop, bfs and hotspot; fdtd.
 
 Sizes are those of UVM Smart's list of working sets; the order of accesses follows from what the
 programs compute. `host_has_outputs` says that the host has pages of buffers that only the device
@@ -22,10 +22,13 @@ _NODES, _EDGES = 261_444, 1_568_420
 _GRID = 1024
 _HOTSPOT_KERNELS = 4
 _NODES_A_STEP = 4096
+_FIELD, _FIELD_STEPS = 1200, 5
 # 28 multiprocessors with 8 blocks of 256 threads each: 224 blocks of 1088 bytes of a weight matrix,
-# or 2.6 rows of 86 blocks, each of 12 new rows of the grid, a page each.
+# or 2.6 rows of 86 blocks, each of 12 new rows of the grid, a page each; of fdtd 5.9 rows of 38
+# blocks, each of 8 rows of 4800 bytes.
 _BACKPROP_WIDTH = 60
 _HOTSPOT_WIDTH = 32
+_FDTD_WIDTH = 55
 _TOUCHES = 2
 
 
@@ -146,6 +149,39 @@ def hotspot(sim: Simulator, compute_seconds: float, *, host_has_outputs: bool) -
     return Times(seconds, _HOTSPOT_KERNELS)
 
 
+def fdtd(sim: Simulator, compute_seconds: float, *, host_has_outputs: bool) -> Times:
+    """Step three fields five times: two from the third, and then that from them."""
+    del host_has_outputs  # the host writes every buffer first
+    sizes = {
+        "source": _FIELD_STEPS * 4,
+        "ex": _FIELD * (_FIELD + 1) * 4,
+        "ey": (_FIELD + 1) * _FIELD * 4,
+        "hz": _FIELD * _FIELD * 4,
+    }
+    buffers = {name: sim.allocate_managed(nbytes) for name, nbytes in sizes.items()}
+    for name, nbytes in sizes.items():
+        sim.cpu_touch(buffers[name], nbytes)
+    kernels = (
+        {"source": "r", "ey": "rw", "hz": "r"},
+        {"ex": "rw", "hz": "r"},
+        {"hz": "rw", "ex": "r", "ey": "r"},
+    )
+    count = _FIELD_STEPS * len(kernels)
+
+    def steps() -> None:
+        for number in range(count):
+            uses = kernels[number % len(kernels)]
+            _advance(
+                sim,
+                [(buffers[name], sizes[name], how) for name, how in uses.items()],
+                *(_FDTD_WIDTH, compute_seconds / count, number),
+            )
+
+    seconds = seconds_of(sim, steps)
+    sim.cpu_touch(buffers["hz"], sizes["hz"], write=False)
+    return Times(seconds, count)
+
+
 @dataclass(frozen=True)
 class _Graph:
     begin: Pages  # of each node's edges, with the end of the last
@@ -255,4 +291,4 @@ def bfs(sim: Simulator, compute_seconds: float, *, host_has_outputs: bool) -> Ti
     return Times(seconds, 2 * len(levels))
 
 
-PROGRAMS = {"backprop": backprop, "bfs": bfs, "hotspot": hotspot}
+PROGRAMS = {"backprop": backprop, "bfs": bfs, "hotspot": hotspot, "fdtd": fdtd}

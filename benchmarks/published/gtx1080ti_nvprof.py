@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""A real GTX 1080 Ti under nvprof: bytes that three programs of some MB moved."""
+"""A real GTX 1080 Ti under nvprof: bytes that four programs of some MB moved."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _FRONT = (
     "card evicts and replays again and again, the model lets go on what was served once"
 )
 _READ = "what the host reads besides the result, and when, is not described"
+_REASONS = {"bfs": _BFS, "hotspot": _FRONT, "backprop": _READ, "fdtd": _FRONT}
 _TIME = (
     "nvprof's own counters slow fault-bound kernels down (x2.8 to 3.6 on an H200), and launches of "
     "under a millisecond include its start-up"
@@ -51,7 +52,7 @@ def table() -> Table:
     for program in PROGRAMS:
         for number, percent in enumerate(data["factors_percent"]):
             to_device, to_host, seconds = _run(program, percent)
-            reason = {"bfs": _BFS, "hotspot": _FRONT, "backprop": _READ}[program]
+            reason = _REASONS[program]
             for quantity, theirs, ours in (
                 ("to the device", data["htod_mib"][program][number], to_device / MIB),
                 ("to the host", data["dtoh_mib"][program][number], to_host / MIB),
@@ -72,15 +73,15 @@ def table() -> Table:
             tuple(_run(program, percent)[0] / MIB for percent in factors),
             *("MiB", reason),
         )
-        for program, reason in (("bfs", ""), ("hotspot", _FRONT))
+        for program, reason in (("bfs", ""), ("hotspot", _FRONT), ("fdtd", ""))
     ]
     return Table(
         name="gtx1080ti_nvprof",
         title=data["title"],
         source=data["source"],
         machine=str(load_machine("gtx1080ti-pcie3")),
-        workload="backprop, bfs and hotspot as in uvm_smart; the host writes inputs before and "
-        "reads the result after; memory: working set / factor, less one chunk for page tables",
+        workload="backprop, bfs, hotspot and fdtd as in uvm_smart; the host writes inputs before "
+        "and reads the result after; memory: working set / factor, less one chunk for page tables",
         rows=tuple(rows),
         orders=tuple(orders),
         left_out={

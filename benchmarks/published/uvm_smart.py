@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""UVM Smart: fault transactions and times of three programs, and what eviction of 2 MiB costs."""
+"""UVM Smart: fault transactions and times of four programs, and what eviction of 2 MiB costs."""
 
 from __future__ import annotations
 
@@ -98,14 +98,15 @@ def table() -> Table:
             ),
             *("ms", reason),
         )
-        for program, reason in (("bfs", _BY_PAGE), ("hotspot", ""))
+        for program, reason in (("bfs", _BY_PAGE), ("hotspot", ""), ("fdtd", ""))
     ]
     return Table(
         name="uvm_smart",
         title=data["title"],
         source=data["source"],
         machine=str(machine),
-        workload="backprop, bfs (a random graph of the same size) and hotspot as page accesses in "
+        workload="backprop, bfs (a random graph of the same size) and hotspot, and "
+        "fdtd, as page accesses in "
         "the order in which the programs compute; kernel time from the column that fits on demand",
         rows=tuple(rows),
         orders=tuple(orders),

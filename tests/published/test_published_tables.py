@@ -36,7 +36,7 @@ OTHER_ORDERS = {
 # What is no evidence: ours is made of the published figure, or could be nothing else. Figures and
 # orders of each table; the numbers may only rise.
 BY_CONSTRUCTION = {
-    "uvm_smart": (3, 0),  # time on demand where all fits: it says how long computing takes
+    "uvm_smart": (4, 0),  # time on demand where all fits: it says how long computing takes
     "uvm_discard": (14, 0),  # 0 %: the same, the input, and nothing that leaves
     "specasync_sparse": (4, 0),  # nothing leaves where all fits
     "nvshare_tenants": (1, 0),  # turns longer than a job: the times alone, added up
@@ -64,7 +64,7 @@ def test_figures_by_construction_are_counted_apart(table: Any) -> None:
 
 def test_time_that_computing_fills_up_is_by_construction(script: Script) -> None:
     rows = {row.case: row for row in script("uvm_smart").table().rows if row.quantity == "time"}
-    for program in ("backprop", "bfs", "hotspot"):
+    for program in ("backprop", "bfs", "hotspot", "fdtd"):
         assert rows[f"{program}: fits, on demand 4 KiB"].verdict == "by construction"
         assert rows[f"{program}: fits, tree neighbourhood"].verdict == "within 15 %"
 
