@@ -202,7 +202,11 @@ def plan_workload(
         curve=runs.curve,
         helps=helps_most([(card.device_bytes, card.defaults.slowdown) for card in cards]),
         by_size_class=not staged,
-        notes=notes(runs, facts, request, touched, tried=trial is not None and trial.able),
+        notes=notes(
+            *(runs, facts, request, touched),
+            tried=trial is not None and trial.able,
+            tried_announced=announced_trial is not None and announced_trial.able_announced,
+        ),
     )
 
 

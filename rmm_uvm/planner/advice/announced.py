@@ -50,7 +50,11 @@ class AnnouncedTrial(Protocol):
 
     @property
     def able(self) -> bool:
-        """Whether the workload is short enough."""
+        """Whether the workload is short enough to try all ways."""
+
+    @property
+    def able_announced(self) -> bool:
+        """Whether it is short enough to try the default modes and policy."""
 
     def announced(
         self,
@@ -89,7 +93,8 @@ def tried_ways(
 
     Notes
     -----
-    Budgets are tried where the card holds less than the peak, and is large enough for one.
+    Budgets are tried where the card holds less than the peak, and is large enough for one. Of long
+    workloads only the default mode and policy are tried.
     """
 
     def run(way: AnnouncedWay) -> AnnouncedWay:
@@ -108,7 +113,7 @@ def tried_ways(
 
     initial_bytes, maximum_bytes = default_sizes(facts)
     usual = AnnouncedWay(DEFAULTS.prefetch, None, None, initial_bytes, maximum_bytes, sized=False)
-    others = [mode for mode in modes if mode != DEFAULTS.prefetch]
+    others = [mode for mode in modes if trial.able and mode != DEFAULTS.prefetch]
     ways = [run(dataclasses.replace(usual, prefetch=mode)) for mode in (DEFAULTS.prefetch, *others)]
     initial_bytes, maximum_bytes = pool_sizes(facts)
     ways.append(run(_fastest(ways).in_sizes(initial_bytes, maximum_bytes)))
@@ -116,7 +121,10 @@ def tried_ways(
     if facts.peak_bytes <= facts.capacity_bytes or budget_bytes < LEAST_BUDGET_BYTES:
         return tuple(ways)
     # The default policy first: of ways that take the same time the first is advised.
-    policies = (DEFAULT_POLICY, *(name for name in POLICIES if name != DEFAULT_POLICY))
+    policies = (
+        DEFAULT_POLICY,
+        *(name for name in POLICIES if trial.able and name != DEFAULT_POLICY),
+    )
     kept = [
         run(
             dataclasses.replace(

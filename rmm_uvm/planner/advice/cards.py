@@ -249,7 +249,7 @@ def _ways(
 ) -> tuple[AnnouncedWay, ...]:
     """Return the ways to run with uses announced; the kernel driver is as it is by default."""
     trial, runs = around.announced, around.runs
-    if trial is None or not trial.able:
+    if trial is None or not trial.able_announced:
         return ()
     modes = dict.fromkeys(variant.options.prefetch for variant in variants)
     return tried_ways(trial, facts, modes, runs.beside_seconds, runs.fitting_seconds)

@@ -15,7 +15,13 @@ __all__ = ["notes"]
 
 
 def notes(
-    runs: Runs, machine: MachineFacts, request: PlanRequest, touched: WorkingSet, *, tried: bool
+    runs: Runs,
+    machine: MachineFacts,
+    request: PlanRequest,
+    touched: WorkingSet,
+    *,
+    tried: bool,
+    tried_announced: bool = False,
 ) -> tuple[str, ...]:
     """Return sentences, the most important first.
 
@@ -31,6 +37,8 @@ def notes(
         Of the workload.
     tried : bool
         Whether pool sizes were tried with the pool itself.
+    tried_announced : bool
+        Whether that was done with uses announced, at least in the default ways.
     """
     workload = runs.workload
     where = plain_name(workload.device_name, 60) if workload.device_name else "an unknown GPU"
@@ -85,7 +93,7 @@ def notes(
             "The recording is too long to try it with the pool: answers rest on replays alone, and "
             f"pool sizes {'are left out' if addresses else 'follow from the peak'}."
         )
-    if request.announced and not tried:
+    if request.announced and not tried_announced:
         told.append(
             "The recording is too long to try budgets: settings are for a program that announces "
             "none of its uses."
@@ -94,6 +102,8 @@ def notes(
         told.append(
             "Settings are for a program that announces its uses: cuDF columns, or rmm_uvm.touch. "
             "Tables and answers are of replays, where nothing is announced and no budget is kept."
+            + " The recording is long: of budgets only the default policy was tried."
+            * (not tried)
         )
     told.append("More data, or parts of them, are taken to need memory and time in proportion.")
     return tuple(told)

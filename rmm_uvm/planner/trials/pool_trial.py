@@ -31,10 +31,14 @@ from rmm_uvm.simulator.card import simulated_card
 from rmm_uvm.support.settings import PrefetchMode
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
+__all__ = ["MOST_ANNOUNCED_EVENTS", "MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
 
 MOST_EVENTS = 200_000
-"""Events of a recording that is tried; about half a second each time."""
+"""Events of a recording that is tried in every way; about a second each time."""
+
+MOST_ANNOUNCED_EVENTS = 1_000_000
+"""Events of a recording that announces its uses; with more than the other only the default modes
+and policy are tried."""
 
 _ALIGNED = 256  # to which a pool rounds sizes
 _CHUNK_EVENTS = 8192  # between two looks at the progress bar
@@ -219,6 +223,11 @@ class PoolTrial:
     def able(self) -> bool:
         """Whether the workload is short enough."""
         return len(self._workload.events) <= MOST_EVENTS
+
+    @property
+    def able_announced(self) -> bool:
+        """Whether it is short enough to be tried with uses announced, at least by default."""
+        return len(self._workload.events) <= MOST_ANNOUNCED_EVENTS
 
     def __call__(
         self, capacity_bytes: int, host_bytes: int | None, sizes: tuple[int, int], options: Options

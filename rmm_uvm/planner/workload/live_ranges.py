@@ -9,7 +9,7 @@ Nothing is known of that, so it is no part of a workload.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,8 +51,14 @@ class LiveAllocations:
         """Return the size of the range that begins there; 0 if none does."""
         return self._sizes.get(address, 0)
 
-    def overlapping(self, address: int, nbytes: int) -> Iterator[tuple[int, int]]:
-        """Yield begin and size of all ranges with a byte of those, in ascending order."""
+    def overlapping(self, address: int, nbytes: int) -> Iterable[tuple[int, int]]:
+        """Return begin and size of all ranges with a byte of those, in ascending order."""
+        size = self._sizes.get(address, 0)
+        if 0 < nbytes <= size:  # usually
+            return ((address, size),)
+        return self._found(address, nbytes)
+
+    def _found(self, address: int, nbytes: int) -> Iterator[tuple[int, int]]:
         begins, sizes = self._begins, self._sizes
         place = max(bisect_right(begins, address) - 1, 0)
         while place < len(begins) and begins[place] < address + nbytes:

@@ -60,6 +60,7 @@ class FakeTrial:
 
     seconds: Mapping[str | None, float | None] = field(default_factory=dict)
     able: bool = True
+    able_announced: bool = True
 
     def announced(
         self,
@@ -232,11 +233,24 @@ def test_recording_that_is_too_long_is_planned_without_ways_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recorded = etl(PEAK_BYTES)
-    monkeypatch.setattr("rmm_uvm.planner.trials.pool_trial.MOST_EVENTS", len(recorded.events) - 1)
+    for limit in ("MOST_EVENTS", "MOST_ANNOUNCED_EVENTS"):
+        monkeypatch.setattr(f"rmm_uvm.planner.trials.pool_trial.{limit}", len(recorded.events) - 1)
     planned = plan(recorded, "128MiB", announced=True)
     assert planned.cards[0].ways == ()
     assert planned.cards[0].settings.eviction is None
     assert any("too long to try budgets" in note for note in planned.notes)
+
+
+def test_long_recording_is_tried_with_the_default_mode_and_policy_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded = etl(PEAK_BYTES)
+    monkeypatch.setattr("rmm_uvm.planner.trials.pool_trial.MOST_EVENTS", len(recorded.events) - 1)
+    planned = plan(recorded, "128MiB", announced=True)
+    tried = {(way.prefetch, way.eviction) for way in planned.cards[0].ways}
+    assert tried == {("auto", None), ("auto", "repeat")}
+    assert any("only the default policy was tried" in note for note in planned.notes)
+    assert not any("too long to try budgets" in note for note in planned.notes)
 
 
 def test_announced_that_is_no_truth_is_refused() -> None:
