@@ -35,8 +35,8 @@ __all__ = [
 ENOUGH = 1.05
 """Slowdown up to which a workload counts as running as if it fitted."""
 
-WORTH_SETTING = 0.99
-"""Of the defaults' time: what saves less than that is no reason to set anything."""
+WORTH_SETTING = 0.97
+"""Of the defaults' time: what saves less is no reason to set anything."""
 
 INITIAL_FACTOR = 1.1
 """First slab of a pool, over the peak."""
@@ -85,7 +85,7 @@ class AdviceFacts(NamedTuple):
 
 
 def best(variants: Sequence[Variant]) -> Variant:
-    """Return the variant to advise: the defaults, unless another is faster by a hundredth.
+    """Return the variant to advise: the defaults, unless another is faster by three hundredths.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def tried_ways(
 
 
 def advised_way(ways: Sequence[AnnouncedWay]) -> AnnouncedWay:
-    """Return the fastest way, or the defaults if it gains less than a hundredth over them."""
+    """Return the fastest way, or the defaults if it gains less than three hundredths over them."""
     usual, fastest = ways[0], _fastest(ways)
     return fastest if _seconds(fastest) < _seconds(usual) * WORTH_SETTING else usual
 
@@ -158,10 +158,10 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
         told["initial_pool_size"] = gain
         told["maximum_pool_size"] = "room for the pool to grow; a leak ends in MemoryError"
     else:
-        told["pool sizes"] = "uses announced, others gain less than a hundredth"
+        told["pool sizes"] = "uses announced, others gain less than three hundredths"
     told["prefetch"] = gain
     if way is usual:
-        told["prefetch"] = "the default: uses announced, no other is faster by a hundredth"
+        told["prefetch"] = "the default: uses announced, no other is faster by three hundredths"
     if way.eviction is not None:
         told["eviction"] = f"{gain}; {_others(ways, way)}"
         reasons["device budget"] = "the card, less what page tables and other memory may take"

@@ -74,7 +74,7 @@ _MAXIMUM_REASON = (
 )
 # It gains the program nothing, and was not tried through the pool.
 _NOT_IN_CALL = "no part of the call, add device_budget to keep to it"
-_NOT_SIZED = "tried with the pool itself, others gain less than a hundredth over the defaults"
+_NOT_SIZED = "tried with the pool itself, others gain less than three hundredths over the defaults"
 _THRESHOLD_HOW = (
     "root sets it for all programs when the kernel driver is loaded, while none uses the GPU: "
     "modprobe -r nvidia_uvm && modprobe nvidia_uvm uvm_perf_prefetch_threshold={threshold}"
@@ -209,7 +209,7 @@ def _prefetch_reason(defaults: Variant, settled: Settled, replayed: Variant) -> 
         return "the default: tried with the pool itself, it runs out of memory in every way"
     if defaults.slowdown <= ENOUGH:
         return "the default: it runs as if it fitted"
-    return "the default: replayed, no other is faster by a hundredth"
+    return "the default: replayed, no other is faster by three hundredths"
 
 
 def _rejection(defaults: Variant, replayed: Variant, told: Sequence[Tried]) -> str:

@@ -84,7 +84,7 @@ def cost(tried: Tried) -> float:
 
 
 def tried(trial: Trial | None, facts: AdviceFacts, defaults: Variant, advised: Variant) -> Settled:
-    """Return what stays advised: the fastest of all, or the defaults if none gains a hundredth.
+    """Return what stays advised: the fastest of all; the defaults if none gains three hundredths.
 
     Parameters
     ----------

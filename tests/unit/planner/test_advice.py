@@ -66,9 +66,9 @@ def test_faster_mode_is_advised() -> None:
     assert best([variant(15.0), variant(20.0, Options("never")), faster]) is faster
 
 
-def test_mode_faster_by_less_than_a_hundredth_is_not_advised() -> None:
+def test_mode_faster_by_less_than_three_hundredths_is_not_advised() -> None:
     defaults = variant(15.0)
-    assert best([defaults, variant(14.9, Options("always"))]) is defaults
+    assert best([defaults, variant(14.6, Options("always"))]) is defaults
 
 
 def test_policy_that_cannot_be_set_is_not_advised() -> None:
@@ -140,7 +140,7 @@ def test_sizes_that_are_not_advised_are_left_out_of_the_call() -> None:
     found = settings(FACTS, variant(10.0), variant(10.0), sized=False)
     assert found.initial_pool_bytes is found.maximum_pool_bytes is None
     assert found.keywords() == {"prefetch": "auto"}
-    assert "others gain less than a hundredth" in dict(found.reasons)["pool sizes"]
+    assert "others gain less than three hundredths" in dict(found.reasons)["pool sizes"]
 
 
 def test_default_sizes_are_half_the_card_and_what_the_host_backs() -> None:
