@@ -78,7 +78,7 @@ def ways(trial: FakeTrial, capacity_bytes: int = CARD_BYTES) -> tuple[AnnouncedW
 
 
 def test_times_that_read_alike_are_no_reason_for_a_way() -> None:
-    found = ways(FakeTrial({"auto": 2.049, "never": 1.95}))
+    found = ways(FakeTrial({"auto": 2.049, "never": 1.951}))
     why = dict(with_way(SETTINGS, found).reasons)["prefetch"]
     assert why == "uses announced, with the pool itself 5% less driver work than by default"
     found = ways(FakeTrial({"auto": 2.0, "never": 1.5}))
