@@ -137,16 +137,18 @@ class Settings:
         Processes that share the host's memory.
     driver_prefetch_threshold : int or None
         To set in the kernel driver, percent; None to leave it.
-    device_budget_bytes : int
+    enough_bytes : int
         Device memory with which the workload takes at most 1.05 times as long as on an empty
-        card; all of the managed capacity if less does not do. The rest is free for others. With
-        `eviction` the budget to set.
+        card; all of the managed capacity if less does not do. The rest is free for others, and a
+        budget of as much keeps to it.
     parts : int
         Into how many parts to split the input; 1 to leave it whole.
     reasons : tuple of (str, str)
         Setting and reason, in the order in which they are shown.
     eviction : str or None
         Which live blocks leave first under the budget; None to set no budget.
+    device_budget_bytes : int or None
+        The budget to set; None to set none.
     """
 
     initial_pool_bytes: int | None
@@ -155,10 +157,11 @@ class Settings:
     ipc_pool_bytes: int
     host_sharers: int
     driver_prefetch_threshold: int | None
-    device_budget_bytes: int
+    enough_bytes: int
     parts: int
     reasons: tuple[tuple[str, str], ...]
     eviction: str | None = None
+    device_budget_bytes: int | None = None
 
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `rmm_uvm.reinitialize` that these settings are."""
@@ -168,7 +171,7 @@ class Settings:
         if self.maximum_pool_bytes is not None:
             keywords["maximum_pool_size"] = self.maximum_pool_bytes
         keywords["prefetch"] = self.prefetch
-        if self.eviction is not None:
+        if self.device_budget_bytes is not None:
             keywords["device_budget"] = self.device_budget_bytes
             keywords["eviction"] = self.eviction
         if self.ipc_pool_bytes:

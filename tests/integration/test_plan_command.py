@@ -99,7 +99,7 @@ def test_plan_of_a_trace_prints_cards_answers_and_settings(folder: Path) -> None
         "Can I avoid splitting my input? Yes: on a card of 256.00 MiB in h200-pcie5 all of it fits",
         "Can I train on more data?",
         "rmm_uvm.reinitialize(",
-        "device budget",
+        "enough memory",
     ):
         assert expected in text
 

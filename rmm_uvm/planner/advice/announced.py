@@ -163,8 +163,8 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
     if way is usual:
         told["prefetch"] = "the default: uses announced, no other is faster by three hundredths"
     if way.eviction is not None:
+        told["device_budget"] = "the card, less what page tables and other memory may take"
         told["eviction"] = f"{gain}; {_others(ways, way)}"
-        reasons["device budget"] = "the card, less what page tables and other memory may take"
     return dataclasses.replace(
         settings,
         initial_pool_bytes=way.initial_bytes if way.sized else None,
@@ -172,7 +172,7 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
         prefetch=way.prefetch,
         driver_prefetch_threshold=None,  # others were not tried with uses announced
         eviction=way.eviction,
-        device_budget_bytes=way.budget_bytes or settings.device_budget_bytes,
+        device_budget_bytes=way.budget_bytes,
         reasons=(*told.items(), *reasons.items()),
     )
 

@@ -99,7 +99,7 @@ def settings(
     """
     advised, sized, told = settled
     initial_bytes, maximum_bytes = pool_sizes(facts) if sized else (None, None)
-    budget_bytes, budget_reason = _budget(facts, settled)
+    enough_bytes, enough_reason = _enough(facts, settled)
     threshold = advised.options.driver_prefetch_threshold
     changed = threshold != defaults.options.driver_prefetch_threshold
     parts = parts_needed(facts.peak_bytes, facts.capacity_bytes) if facts.splits else 1
@@ -111,7 +111,7 @@ def settings(
         ]
     reasons += [
         ("prefetch", _prefetch_reason(defaults, settled, replayed or advised)),
-        ("device budget", budget_reason),
+        ("enough memory", enough_reason),
     ]
     if facts.ipc_bytes:
         reasons.append(
@@ -136,7 +136,7 @@ def settings(
         ipc_pool_bytes=facts.ipc_bytes,
         host_sharers=facts.workers,
         driver_prefetch_threshold=threshold if changed else None,
-        device_budget_bytes=budget_bytes,
+        enough_bytes=enough_bytes,
         parts=parts,
         reasons=tuple(reasons),
     )
@@ -153,7 +153,7 @@ def _initial_reason(facts: AdviceFacts, initial_bytes: int) -> str:
     return f"{peak} and a tenth in one slab, on the device from the start: the pool need not grow"
 
 
-def _budget(facts: AdviceFacts, settled: Settled) -> tuple[int, str]:
+def _enough(facts: AdviceFacts, settled: Settled) -> tuple[int, str]:
     advised = settled.variant
     if settled.out_of_memory:
         return facts.capacity_bytes, "the whole card, and still it runs out of memory"

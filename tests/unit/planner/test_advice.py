@@ -151,16 +151,16 @@ def test_default_sizes_are_half_the_card_and_what_the_host_backs() -> None:
 
 def test_budget_is_what_is_enough_or_else_the_card() -> None:
     enough = settings(FACTS, variant(10.0), variant(10.0))
-    assert enough.device_budget_bytes == 9 * GIB
+    assert enough.enough_bytes == 9 * GIB
     short = settings(FACTS._replace(capacity_bytes=8 * GIB), variant(20.0), variant(20.0))
-    assert short.device_budget_bytes == 8 * GIB
-    assert "2.00 times" in dict(short.reasons)["device budget"]
+    assert short.enough_bytes == 8 * GIB
+    assert "2.00 times" in dict(short.reasons)["enough memory"]
 
 
 def test_budget_of_the_whole_card_leaves_nothing_to_others() -> None:
     rest = "the rest of the card can serve others"
-    assert rest in reason("device budget", enough_bytes=14 * GIB)
-    whole = reason("device budget", enough_bytes=16 * GIB)
+    assert rest in reason("enough memory", enough_bytes=14 * GIB)
+    whole = reason("enough memory", enough_bytes=16 * GIB)
     assert "add device_budget" not in whole  # there is nothing to keep to
     assert whole == "the whole card: it runs as if it fitted, and less may not do"
 
@@ -286,20 +286,20 @@ def test_settings_where_only_the_pool_runs_out_of_memory_claim_nothing_of_fittin
     told = (Tried(defaults, False, None), Tried(defaults, True, None))
     found = dict(settings_of(FACTS, defaults, Settled(defaults, False, told)).reasons)
     assert "with the pool itself, it runs out of memory" in found["prefetch"]
-    assert found["device budget"] == "the whole card, and still it runs out of memory"
+    assert found["enough memory"] == "the whole card, and still it runs out of memory"
     works = (Tried(defaults, False, 1.0), Tried(defaults, True, None))
     found = dict(settings_of(FACTS, defaults, Settled(defaults, False, works)).reasons)
     assert found["prefetch"] == "the default: it runs as if it fitted"
-    assert "runs out" not in found["device budget"]
+    assert "runs out" not in found["enough memory"]
 
 
 @pytest.mark.parametrize(("enough", "advised"), [(4, 8), (8, 8), (10, 10)])
 def test_budget_that_is_advised_is_one_that_is_accepted(enough: int, advised: int) -> None:
     facts = FACTS._replace(enough_bytes=enough << 20, capacity_bytes=64 << 20)
     found = settings_of(facts, variant(10.0), Settled(variant(10.0), False))
-    assert found.device_budget_bytes == advised << 20
-    assert Budget(found.device_budget_bytes).budget_bytes == advised << 20
-    why = dict(found.reasons)["device budget"]
+    assert found.enough_bytes == advised << 20
+    assert Budget(found.enough_bytes).budget_bytes == advised << 20
+    why = dict(found.reasons)["enough memory"]
     assert ("the least that a budget" in why) == (enough < 8)
     assert why.endswith("no part of the call, add device_budget to keep to it")
     assert "device_budget" not in found.keywords()

@@ -31,11 +31,11 @@ SETTINGS = Settings(
     ipc_pool_bytes=0,
     host_sharers=1,
     driver_prefetch_threshold=5,
-    device_budget_bytes=CARD_BYTES,
+    enough_bytes=CARD_BYTES,
     parts=2,
     reasons=(
         ("prefetch", "replayed"),
-        ("device budget", "all"),
+        ("enough memory", "all"),
         ("uvm_perf_prefetch_threshold", "5"),
         ("parts", "two"),
     ),
@@ -112,6 +112,8 @@ def test_policy_that_wins_becomes_budget_and_eviction_of_the_settings() -> None:
     reasons = dict(settings.reasons)
     assert "1.0 s of driver work, against 2.0 s by default" in reasons["eviction"]
     assert "fifo 2.0 s" in reasons["eviction"]
+    assert reasons["device_budget"].startswith("the card, less")
+    assert (reasons["enough memory"], settings.enough_bytes) == ("all", CARD_BYTES)
     assert reasons["parts"] == "two"
     assert "uvm_perf_prefetch_threshold" not in reasons
     assert settings.driver_prefetch_threshold is None

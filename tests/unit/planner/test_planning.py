@@ -112,7 +112,7 @@ def test_answers_and_budget_are_those_of_the_advised_mode_and_agree_with_the_car
     assert slow.splitting.verdict == "at a price"
     assert slow.more_data.verdict == "no"
     (large,) = planned(**{DEVICE: [80 * GIB]}).cards
-    assert large.settings.device_budget_bytes < 10 * GIB
+    assert large.settings.enough_bytes < 10 * GIB
 
 
 def test_larger_card_is_not_told_to_hold_less_data_than_a_smaller_one() -> None:
@@ -317,7 +317,7 @@ def test_host_too_small_for_every_card_is_told_and_no_capacity_is_enough() -> No
     for card in plan.cards:
         assert card.splitting.verdict == card.more_data.verdict == "no"
         assert "no card is enough with 2.00 GiB of host memory" in card.more_data.text
-        assert card.settings.device_budget_bytes == card.capacity_bytes
+        assert card.settings.enough_bytes == card.capacity_bytes
     assert "takes memory beside it: the host needs more" in plan.cards[1].splitting.text
     enough = planned(replay=short, host_memory="4GiB")
     assert enough.enough_bytes is not None
