@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Five networks of G10: kernels that fault on an A100, and a step of training past its memory."""
+"""Five networks of G10: kernels that fault on an A100, and a step of training past its memory.
+
+Needs torch, since steps are replayed as those of `rmm_uvm.torch`.
+"""
 
 from __future__ import annotations
 
