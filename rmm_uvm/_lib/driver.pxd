@@ -86,6 +86,18 @@ cdef extern from "rmm_uvm/driver/neighbor_load.hpp" namespace "rmm_uvm" nogil:
         optional[double] memory_fraction
         optional[double] link_fraction
 
+cdef extern from "rmm_uvm/driver/memory_observer.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass memory_observer:
+        pass
+
+cdef extern from "rmm_uvm/driver/observer_slot.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass observer_slot:
+        bool taken() noexcept
+        bool attach(shared_ptr[memory_observer]) except +
+        void detach(const memory_observer*) noexcept
+        void set_account(shared_ptr[memory_observer]) except +
+        void end_account(const memory_observer*) noexcept
+
 cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass device_info:
         int device_id
@@ -117,6 +129,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         status synchronize(stream_handle) noexcept
         capture_state capturing(stream_handle) noexcept
         command_totals commands() noexcept
+        observer_slot& traffic_observers() noexcept
 
 cdef extern from "rmm_uvm/driver/device_memory_reader.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass device_memory_reader:
@@ -162,16 +175,6 @@ cdef extern from "rmm_uvm/driver/memory_levels.hpp" namespace "rmm_uvm" nogil:
 
     cdef cppclass memory_level_source:
         memory_levels levels() noexcept
-
-cdef extern from "rmm_uvm/driver/memory_observer.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass memory_observer:
-        pass
-
-cdef extern from "rmm_uvm/driver/observer_slot.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass observer_slot:
-        bool taken() noexcept
-        bool attach(shared_ptr[memory_observer]) except +
-        void detach(const memory_observer*) noexcept
 
 
 cdef inline memory_range range_of(uintptr_t address, size_t nbytes) noexcept nogil:

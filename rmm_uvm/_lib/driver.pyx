@@ -104,6 +104,14 @@ cdef class UvmDriver:
         """Devices that this process sees; their ordinals are below it."""
         return dereference(self.handle).device_count()
 
+    def set_account(self, MemoryObserver account not None):
+        """Tell an account of what moves from now on, in place of another that was told."""
+        dereference(self.handle).traffic_observers().set_account(account.handle)
+
+    def end_account(self, MemoryObserver account not None):
+        """End that; nothing if another account took the place."""
+        dereference(self.handle).traffic_observers().end_account(account.handle.get())
+
     def neighbor_uuid(self, int device_id):
         """UUID of a device that `open_neighbor` opened; else a `DriverError`."""
         cdef uuid_bytes raw

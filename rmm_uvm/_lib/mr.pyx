@@ -426,6 +426,19 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         """End observing; nothing if another observer took the place."""
         dereference(self.resource).observers().detach(observer.handle.get())
 
+    def set_account(self, MemoryObserver account not None):
+        """Tell an account of allocations, frees and moves, beside an observer.
+
+        It takes the place of another account. Thread-safe, as `observe`.
+        """
+        dereference(self.resource).observers().set_account(account.handle)
+        self.driver.set_account(account)
+
+    def end_account(self, MemoryObserver account not None):
+        """End that; nothing if another account took the place."""
+        self.driver.end_account(account)
+        dereference(self.resource).observers().end_account(account.handle.get())
+
     @property
     def observed(self):
         """Whether an observer is there that still listens."""

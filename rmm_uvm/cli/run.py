@@ -130,6 +130,9 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     is_flag=True,
     help="Count page faults too; a program that only faults takes up to 10 % longer.",
 )
+@click.option(
+    "--lines", is_flag=True, help="Tell what moved by the program's lines; a few us an allocation."
+)
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a report with a timeline.")
 @click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")
 @click.option("--trace", type=_FILE, metavar="FILE", help="Write every allocation.")
@@ -210,6 +213,7 @@ def _request(options: dict[str, Any]) -> RunRequest:
         interval_seconds=options["interval"],
         attribution=options["attribution"],
         faults=options["faults"],
+        lines=options["lines"],
         html=absolute("html"),
         json=absolute("json_file"),
         trace=absolute("trace"),

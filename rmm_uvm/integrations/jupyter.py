@@ -31,7 +31,7 @@ from rmm_uvm.watch.stages import stage
 
 __all__ = ["load", "unload"]
 
-_OPTIONS = {"--faults": "faults", "--attribution": "cupti"}
+_OPTIONS = {"--faults": "faults", "--attribution": "cupti", "--lines": "lines"}
 """By option: the source that it needs."""
 
 _A_NAME = "write %%uvm etl, or %%uvm 'load data'"
@@ -73,11 +73,12 @@ class _Magics:
     def uvm(self, line: str, cell: str) -> None:
         """Run a cell, then print what it moved and what to do about it.
 
-        Usage: %%uvm [NAME] [--faults] [--attribution]
+        Usage: %%uvm [NAME] [--faults] [--attribution] [--lines]
 
         NAME makes a stage of the cell, which reports and traces then tell apart.
         --faults counts page faults: a program that only faults takes up to 10 % longer.
         --attribution tells why pages moved: one that faults takes two to four times as long.
+        --lines tells what moved by the lines of the program, of what is allocated in the cell.
         """
         __tracebackhide__ = True
         name, wanted = self._asked(line)
@@ -208,6 +209,7 @@ def _temporary(wanted: tuple[str, ...]) -> Monitor:
     return Monitor(
         faults="--faults" in wanted,
         attribution="--attribution" in wanted,
+        lines="--lines" in wanted,
         on_finding=None,
         publish=False,
     ).start()

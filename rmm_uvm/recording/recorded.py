@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.line_traffic import LineTraffic
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,6 +112,8 @@ class Recording:
     budgets : mapping of int to mapping
         By device, where there is a budget: the fields of `rmm_uvm.residency.ResidencyStatistics` as
         they were last.
+    lines : LineTraffic or None
+        What moved by line of the program, where that was asked for; None otherwise.
     began : str
         Date and time of the start, ISO 8601, UTC.
     interval_seconds : float
@@ -139,6 +142,7 @@ class Recording:
     causes: Mapping[str, Any] | None = None
     busiest: tuple[tuple[int, int, int], ...] = ()
     budgets: Mapping[int, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    lines: LineTraffic | None = None
     began: str = ""
     interval_seconds: float = 0.0
     lost_samples: int = 0

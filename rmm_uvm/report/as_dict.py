@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
-from rmm_uvm.report import advice, budgets, causes
+from rmm_uvm.report import advice, budgets, by_line, causes
 from rmm_uvm.report.figures import by_stage, of_device, outside_stages, stage_at
 from rmm_uvm.report.series import DeviceSeries
 
@@ -55,6 +55,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
             {"address": address, "host_to_device_bytes": there, "device_to_host_bytes": back}
             for address, there, back in recording.busiest
         ],
+        "lines": by_line.as_dict(recording),
         "sources": {name: dataclasses.asdict(why) for name, why in recording.sources.items()},
         "settings": dict(recording.settings),
         "versions": dict(recording.versions),

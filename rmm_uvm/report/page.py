@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
-from rmm_uvm.report import budgets, causes, words
+from rmm_uvm.report import budgets, by_line, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict, when
 from rmm_uvm.report.as_html import INSTALL_HINT
 from rmm_uvm.report.document import (
@@ -240,7 +240,8 @@ def _figures(recording: Recording, device: RecordedDevice) -> FigureGrid:
 
 
 def _background(recording: Recording, prefix: str) -> Iterator[Section]:
-    """Yield what is to be looked up: blocks, all warnings, sources, settings."""
+    """Yield what is to be looked up: lines, blocks, all warnings, sources, settings."""
+    yield from by_line.page_sections(recording, prefix)
     if recording.busiest:
         busiest = tuple(
             (f"{address:#x}", words.size(there), words.size(back))

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
-from rmm_uvm.report import budgets, causes, words
+from rmm_uvm.report import budgets, by_line, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict, when
 from rmm_uvm.report.as_text import as_text, lines_of
 from rmm_uvm.report.document import (
@@ -66,7 +66,9 @@ _BY_DRIVER_NOTE = "by driver: evicted by the kernel driver, and not for the budg
 
 def summary(recording: Recording) -> Document:
     """Return what a terminal shows of a recording."""
-    before = (_advice(recording), *_devices(recording))
+    before = [_advice(recording), *_devices(recording)]
+    if moved := by_line.summary_lines(recording):
+        before.append(Section("", moved))
     end = _end(recording)
     rest = Document((*before, end), tuple(_head(recording)))
     stages = _stages(recording, LINES - len(lines_of(rest)))
@@ -100,6 +102,7 @@ def cell_summary(
         remedy = words.plain_name(one.finding.remedy, 200)
         said = words.plain_name(message(one.finding, recording), 300)
         blocks.append(Paragraph(f"{remedy}: {said}", lead="  * ", indent="    "))
+    blocks += by_line.summary_lines(recording)
     return as_text(Document((), tuple(blocks)), _CELL_WIDTH)
 
 

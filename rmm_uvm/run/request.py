@@ -42,7 +42,7 @@ class RunRequest:
         With `torch`: fetch what comes next ahead of its use; None is False.
     interval_seconds : float
         Between two samples, > 0.
-    attribution, faults : bool
+    attribution, faults, lines : bool
         What else to watch; each costs, see docs/metrics.md.
     html, json, trace : str or None
         Absolute paths of files to write.
@@ -63,6 +63,7 @@ class RunRequest:
     interval_seconds: float = 0.1
     attribution: bool = False
     faults: bool = False
+    lines: bool = False
     html: str | None = None
     json: str | None = None
     trace: str | None = None

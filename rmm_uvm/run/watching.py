@@ -206,6 +206,7 @@ class Watch:
             interval_seconds=request.interval_seconds,
             faults=request.faults,
             attribution=request.attribution,
+            lines=request.lines,
             on_finding=request.on_finding,
             driver=None if request.pool else request.driver,
             trace=request.trace,

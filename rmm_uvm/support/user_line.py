@@ -15,12 +15,21 @@ import sys
 import sysconfig
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-__all__ = ["CodeLine", "Place", "line_here", "place_of", "users_line", "warn_user"]
+__all__ = [
+    "CodeLine",
+    "Place",
+    "line_here",
+    "outermost_of_program",
+    "place_of",
+    "users_line",
+    "users_place",
+    "warn_user",
+]
 
 _Whose: TypeAlias = Literal["user", "library", "standard", "ours"]
 
@@ -164,6 +173,53 @@ def warn_user(message: str, category: type[Warning], about: CodeLine | None = No
     'the device is full'
     """
     users_line(about).warn(message, category)
+
+
+def users_place(files: Sequence[str]) -> int | None:
+    """Return which of some frames is the program's own, given their files only.
+
+    The innermost one in a file of the user. Else of code without a file, such as that of
+    ``python -c``: elsewhere that belongs to whoever made it. Else of a library.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Files of frames, the innermost first.
+
+    Examples
+    --------
+    >>> users_place(["<string>", "/home/me/etl.py", "/home/me/main.py"])
+    1
+    >>> users_place(["<string>"]), users_place([])
+    (0, None)
+    """
+    whose = [_whose_file(file) if file[:1] != "<" else _whose_code(file) for file in files]
+    for wanted in ("user", "made", "library"):
+        if wanted in whose:
+            return whose.index(wanted)
+    return None
+
+
+def outermost_of_program(files: Sequence[str]) -> int:
+    """Return how many of some frames are left without those that only run the program.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Files of frames, the innermost first.
+    """
+    count = len(files)
+    while count and (files[count - 1].startswith("<frozen ") or _is_ours(files[count - 1])):
+        count -= 1
+    return count
+
+
+def _is_ours(file: str) -> bool:
+    return _whose_file(file) == "ours"
+
+
+def _whose_code(name: str) -> str:
+    return "standard" if name.startswith(("<frozen ", "<shim")) else "made"
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

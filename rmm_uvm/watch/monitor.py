@@ -93,6 +93,9 @@ class Monitor:
         Count faults too. A program that only faults takes up to 10 % longer.
     attribution : bool
         Tell bytes by cause, with CUPTI. A faulting program takes two to four times as long.
+    lines : bool
+        Tell what moved by the lines of the program that allocated it, for pools of rmm_uvm. Costs
+        a microsecond or two for each allocation.
     on_finding : {"warn", "raise", "log"}, callable or None
         What to do about a finding; see `rmm_uvm.watch.telling.delivery.Delivery`. None: only keep
         it.
@@ -141,6 +144,7 @@ class Monitor:
         history: int = 86_400,
         faults: bool = False,
         attribution: bool = False,
+        lines: bool = False,
         on_finding: OnFinding = "warn",
         thresholds: Thresholds | None = None,
         driver: UvmDriver | str | None = None,
@@ -153,6 +157,7 @@ class Monitor:
             history=history,
             faults=faults,
             attribution=attribution,
+            lines=lines,
             on_finding=on_finding,
             thresholds=thresholds,
             driver=driver,

@@ -40,6 +40,7 @@ from rmm_uvm.watch import stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.sampling import sources
 from rmm_uvm.watch.sampling.chain import WatchedChain
+from rmm_uvm.watch.sampling.lines import WatchedLines
 from rmm_uvm.watch.sampling.run_samples import RunSamples, Samples
 from rmm_uvm.watch.sampling.sources import WatchedDevice
 from rmm_uvm.watch.sampling.tracing import Tracing
@@ -112,6 +113,7 @@ class Session:
         self._attribution: Attribution | None = None
         self._publisher: Publisher | None = None
         self._tracing: Tracing | None = None
+        self._lines: WatchedLines | None = None
         self._moved_devices: set[int] = set()
         self._run_id = os.urandom(8).hex()  # tells snapshots of other runs apart
         self._pid = os.getpid()
@@ -156,6 +158,9 @@ class Session:
                 origin_ns,
             )
             opened.callback(self._tracing.close)
+        if settings.lines and not off:
+            self._lines = WatchedLines([facts.device_id for facts in self.devices])
+            opened.callback(self._lines.close)
         self._chains = {
             facts.device_id: WatchedChain(facts.device_id, sampler, self._observe)
             for facts in self.devices
@@ -274,6 +279,8 @@ class Session:
     def _observe(self, adaptor: UvmResourceAdaptor) -> None:
         if self._tracing is not None:
             self._tracing.observe(adaptor)
+        if self._lines is not None:
+            self._lines.observe(adaptor)
 
     def round(self) -> None:
         """Look at what changes slowly. The advisor's thread does before each look."""
@@ -362,6 +369,8 @@ class Session:
             found["board"] = self._publisher.available
         if self._tracing is not None:
             found["trace"] = self._tracing.available
+        if self._lines is not None:
+            found["lines"] = self._lines.available
         if self._off:  # what is missing is missing for one reason
             return {name: each if each else sources.OFF_SOURCE for name, each in found.items()}
         return found
@@ -412,6 +421,7 @@ class Session:
             causes=None if attribution is None else attribution.recorded(),
             busiest=() if attribution is None else attribution.busiest(),
             budgets={device_id: one for device_id, one in budgets.items() if one is not None},
+            lines=None if self._lines is None else self._lines.recorded(),
             began=self.began,
             interval_seconds=self.settings.interval_seconds,
             lost_samples=lost,

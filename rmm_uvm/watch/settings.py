@@ -41,6 +41,7 @@ class MonitorSettings:
     history: int
     faults: bool
     attribution: bool
+    lines: bool
     on_finding: OnFinding
     thresholds: Thresholds
     driver: UvmDriver | str | None
@@ -56,6 +57,7 @@ class MonitorSettings:
             "history": f"{self.history} samples of each device",
             "faults": "counted" if self.faults else "not counted",
             "attribution": "on" if self.attribution else "off",
+            **({"lines": "on"} if self.lines else {}),
             "findings": "recorded" if self.on_finding is None else ways,
             **({"trace": str(self.trace)} if self.trace is not None else {}),
         }
@@ -68,6 +70,7 @@ def check_settings(
     history: int,
     faults: bool,
     attribution: bool,
+    lines: bool,
     on_finding: OnFinding,
     thresholds: Thresholds | None,
     driver: UvmDriver | str | None,
@@ -97,7 +100,8 @@ def check_settings(
             f"thresholds={shown(thresholds)}: use rmm_uvm.watch.judging.thresholds.Thresholds, "
             "or None"
         )
-    for name, value in (("faults", faults), ("attribution", attribution), ("publish", publish)):
+    switches = {"faults": faults, "attribution": attribution, "lines": lines, "publish": publish}
+    for name, value in switches.items():
         if not isinstance(value, bool):
             raise ConfigurationError(f"{name}={shown(value)}: use True or False")
     return MonitorSettings(
@@ -106,6 +110,7 @@ def check_settings(
         history,
         faults,
         attribution,
+        lines,
         checked_on_finding(on_finding),
         Thresholds.from_environment() if thresholds is None else thresholds,
         _checked_driver(driver),

@@ -91,6 +91,8 @@ simulated_device::simulated_device(simulated_device_config const& features, node
     neighbors_{gpu_, answers_},
     view_{gpu_, allocations_}
 {
+  auto const model       = gpu_.enter();
+  gpu_.account().traffic = &traffic_observers();
 }
 
 simulated_device::~simulated_device()
@@ -99,6 +101,7 @@ simulated_device::~simulated_device()
   auto const model = gpu_.enter();
   allocations_.leave(model);
   gpu_.account().tallies.clear();
+  gpu_.account().traffic = nullptr;
   gpu_.node().publish();
 }
 

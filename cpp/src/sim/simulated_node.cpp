@@ -62,6 +62,13 @@ void check(simulated_node_config const& config)
   return result;
 }
 
+[[nodiscard]] traffic traffic_of(direction way, migration_cause cause) noexcept
+{
+  bool const asked = cause == migration_cause::user;
+  if (way == direction::to_device) { return asked ? traffic::brought : traffic::faulted; }
+  return asked || cause == migration_cause::eviction ? traffic::evicted : traffic::read_back;
+}
+
 }  // namespace
 
 /** @brief Enters the model's migrations into the tallies of the program whose memory moves. */
@@ -79,6 +86,11 @@ class simulated_node::listener final : public migration_listener {
       } else {
         tally->to_host(cause, pages);
       }
+    }
+    auto const* const slot = accounts_[program].traffic;
+    if (auto* const observer = slot == nullptr ? nullptr : slot->get(); observer != nullptr) {
+      auto const block = va_block_floor(pages.address);
+      observer->moved({block, va_block_bytes}, pages.bytes, traffic_of(way, cause));
     }
   }
 

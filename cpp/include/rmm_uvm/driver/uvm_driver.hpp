@@ -9,6 +9,7 @@
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/memory_advice.hpp>
 #include <rmm_uvm/driver/neighbor_load.hpp>
+#include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
 #include <rmm_uvm/process/locks.hpp>
@@ -291,6 +292,22 @@ class uvm_driver {
   /** @brief What was asked of this driver so far, by whomever. A few loads; never blocks. */
   [[nodiscard]] command_totals commands() const noexcept { return commands_.read(); }
 
+  /**
+   * @brief Who is told of what moves.
+   *
+   * A GPU's driver tells what it was asked to move; a simulated device what did move, and why. Both
+   * tell what they were asked to discard.
+   */
+  [[nodiscard]] observer_slot& traffic_observers() noexcept { return traffic_; }
+  /** @brief Parts of memory were found on the device that nobody asked for. A model has told. */
+  void note_faulted(memory_range part) noexcept
+  {
+    auto* const observer = traffic_.get();
+    if (observer != nullptr && !info().simulated) {
+      observer->moved(part, part.bytes, traffic::faulted);
+    }
+  }
+
  protected:
   /**
    * @brief Counts a prefetch to this device or the host that was accepted; an implementation calls
@@ -300,17 +317,29 @@ class uvm_driver {
   {
     auto const counted = where.is_host() || where.device_id == info().device_id;
     if (result.ok() && counted) { commands_.prefetched(range.bytes, where); }
+    if (auto* const observer = traffic_.get();
+        observer != nullptr && result.ok() && !info().simulated) {
+      bool const comes = where.device_id == info().device_id;
+      observer->moved(range, range.bytes, comes ? traffic::asked : traffic::evicted);
+    }
     return result;
   }
   /** @brief Counts a discard that was accepted; an implementation calls it. @return `result` */
   status noted(status result, std::span<memory_range const> ranges) noexcept
   {
-    if (result.ok()) { commands_.discarded(ranges); }
+    if (!result.ok()) { return result; }
+    commands_.discarded(ranges);
+    if (auto* const observer = traffic_.get(); observer != nullptr) {
+      for (auto const& range : ranges) {
+        observer->moved(range, range.bytes, traffic::dropped);
+      }
+    }
     return result;
   }
 
  private:
   command_count commands_;
+  observer_slot traffic_;
   ranked_mutex<lock_rank::discards> discarding_;
 };
 

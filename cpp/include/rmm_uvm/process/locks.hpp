@@ -62,6 +62,7 @@ enum class lock_rank : std::uint8_t {
   node,               ///< `simulated_node`: the model
   answers,            ///< `planned_answers` of a simulated device
   tally,              ///< `migration_tally`
+  lines,              ///< `line_account`: whose memory moved
   failures,           ///< `prefetch_counts`: the last failure
   clock               ///< who waits for a clock
 };

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
 #include <rmm_uvm/process/locks.hpp>
@@ -70,6 +71,7 @@ class simulated_node {
     // With the mutex:
     model_counters published;  // what the others and the tallies have been told
     std::vector<migration_tally*> tallies;
+    observer_slot const* traffic{nullptr};  // of the program's device, while that lives
   };
 
   /** @brief The model, locked, and told whose operations follow. */

@@ -66,6 +66,7 @@ work_outcome unseen_arrivals::look(ledger_view& view)
   for (auto const& part : came) {
     whole_bytes += adopt(view, part);
     came_bytes += part.bytes;
+    with_.driver.note_faulted(part);
   }
   if (whole_bytes > 0) { with_.moved.found(whole_bytes, came_bytes); }
   came_bytes_ += came_bytes;

@@ -1,0 +1,330 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Whose memory moved, with an interpreter that the test writes into memory.
+#include <rmm_uvm/driver/observer_slot.hpp>
+#include <rmm_uvm/monitor/line_account.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace rmm_uvm::monitor {
+namespace {
+
+using words = std::array<std::uintptr_t, 16>;
+
+template <typename object>
+std::uintptr_t address_of(object& of)
+{
+  return reinterpret_cast<std::uintptr_t>(&of);
+}
+
+constexpr std::size_t word         = sizeof(std::uintptr_t);
+constexpr std::size_t instructions = 4 * word;  // of a code object, after its head and its file
+
+/** @brief What Python keeps of a thread: a state, frames and code, laid out as nobody knows. */
+class fake_interpreter {
+ public:
+  /** @param by_holder the state points to what points to the frame, as in Python 3.11 */
+  explicit fake_interpreter(bool by_holder, std::size_t depth = 3) : frames_(depth), objects_(depth)
+  {
+    for (std::size_t i = 0; i < depth; ++i) {
+      codes_.push_back({1, address_of(type_), 0x1000 + i});
+    }
+    for (std::size_t i = 0; i < depth; ++i) {
+      auto& frame = frames_[i];
+      frame[2]    = i + 1 < depth ? address_of(frames_[i + 1]) : 0;
+      frame[5]    = address_of(codes_[i]);
+      at(i, 2 * i);
+      objects_[i][3] = address_of(frame);
+    }
+    holder_[1] = address_of(frames_[0]);
+    state_[7]  = by_holder ? address_of(holder_) : address_of(frames_[0]);
+    state_[1]  = 0x123456789;  // no address
+  }
+
+  /** @brief A frame is at another instruction from now on. */
+  void at(std::size_t frame, std::size_t instruction)
+  {
+    frames_[frame][3] = address_of(codes_[frame]) + instructions + instruction;
+    at_.resize(frames_.size());
+    at_[frame] = instruction;
+  }
+  [[nodiscard]] std::vector<known_frame> known()
+  {
+    std::vector<known_frame> told;
+    for (std::size_t i = 0; i < frames_.size(); ++i) {
+      told.push_back({address_of(objects_[i]), {address_of(codes_[i]), at_[i], codes_[i][2]}});
+    }
+    return told;
+  }
+  [[nodiscard]] std::optional<frame_layout> layout()
+  {
+    return find_layout(address_of(state_), known(), facts());
+  }
+  [[nodiscard]] code_facts facts() { return {address_of(type_), instructions, 2 * word}; }
+  [[nodiscard]] std::uintptr_t state() { return address_of(state_); }
+  [[nodiscard]] words& code(std::size_t frame) { return codes_[frame]; }
+  [[nodiscard]] words& frame(std::size_t number) { return frames_[number]; }
+
+ private:
+  words type_{};
+  std::array<std::uintptr_t, 32> state_{};
+  words holder_{};
+  std::vector<words> codes_;
+  std::vector<words> frames_;
+  std::vector<words> objects_;
+  std::vector<std::size_t> at_;
+};
+
+// Of the thread that runs the test.
+fake_interpreter* now = nullptr;
+
+std::uintptr_t state_now() noexcept { return now == nullptr ? 0 : now->state(); }
+
+bool describe(code_place place, code_line& line)
+{
+  line = {"file " + std::to_string(place.file), "f", static_cast<int>(place.instruction)};
+  return true;
+}
+
+class LineAccount : public testing::Test {
+ protected:
+  LineAccount() { now = &python; }
+  ~LineAccount() override { now = nullptr; }
+
+  void allocate(std::uintptr_t address, std::size_t bytes, std::size_t instruction)
+  {
+    python.at(0, instruction);
+    account.allocated(0, {address, bytes}, nullptr);
+  }
+  void free(std::uintptr_t address, std::size_t bytes)
+  {
+    account.freed(0, {address, bytes}, nullptr);
+  }
+  /** @brief The account of what was allocated at an instruction of the innermost frame. */
+  path_account at(int instruction)
+  {
+    auto const told = account.report();
+    for (auto const& path : told.paths) {
+      if (!path.lines.empty() && told.lines[path.lines[0]].line == instruction) { return path; }
+    }
+    return {};
+  }
+
+  fake_interpreter python{true};
+  line_account account{{state_now, describe, python.layout().value()}};
+};
+
+TEST(PythonFrames, AreFoundWhereverTheyAre)
+{
+  for (bool const by_holder : {true, false}) {
+    fake_interpreter python{by_holder};
+    auto const layout = python.layout();
+    ASSERT_TRUE(layout);
+    std::array<code_place, 8> read{};
+    ASSERT_EQ(read_frames(python.state(), *layout, read), 3U);
+    EXPECT_EQ(read[2], python.known()[2].place);
+    // No further than there is room.
+    EXPECT_EQ(read_frames(python.state(), *layout, std::span{read}.first(2)), 2U);
+    EXPECT_EQ(read_frames(0, *layout, read), 0U);
+  }
+}
+
+TEST(PythonFrames, AreNotReadWhereWhatIsKnownSaysOtherwise)
+{
+  fake_interpreter python{false};
+  auto known = python.known();
+  known[1].place.instruction += 2;
+  EXPECT_FALSE(find_layout(python.state(), known, python.facts()));
+  EXPECT_FALSE(find_layout(python.state(), std::span{known}.first(1), python.facts()));
+  EXPECT_FALSE(find_layout(0, python.known(), python.facts()));
+  words other{};
+  EXPECT_FALSE(find_layout(address_of(other), python.known(), python.facts()));
+}
+
+TEST(PythonFrames, WhatTheInterpreterPutsBetweenIsPassedOver)
+{
+  fake_interpreter python{false};
+  auto const layout = python.layout().value();
+  python.code(1)[1] = 0;  // of another type
+  std::array<code_place, 8> read{};
+  EXPECT_EQ(read_frames(python.state(), layout, read), 2U);
+}
+
+TEST_F(LineAccount, WhatMovesIsOfTheLineThatAllocatedIt)
+{
+  allocate(1000, 100, 4);
+  allocate(1100, 300, 6);
+  account.moved({1000, 400}, 400, traffic::evicted);
+  account.moved({1050, 100}, 100, traffic::brought);
+  account.moved({1100, 10}, 10, traffic::faulted);
+  account.moved({1399, 9}, 9, traffic::read_back);
+  EXPECT_EQ(at(4).moved.evicted, 100U);
+  EXPECT_EQ(at(6).moved.evicted, 300U);
+  EXPECT_EQ(at(4).moved.brought, 50U);
+  EXPECT_EQ(at(6).moved.brought, 50U);
+  EXPECT_EQ(at(6).moved.faulted, 10U);
+  EXPECT_EQ(at(6).moved.read_back, 1U);
+  auto const told = account.report();
+  ASSERT_EQ(told.objects.size(), 2U);
+  EXPECT_EQ(told.objects[0].number, 2U);
+  EXPECT_EQ(told.objects[0].moved.copied(), 361U);
+  EXPECT_EQ(told.paths[0].moved.copied(), 0U);
+}
+
+TEST_F(LineAccount, BytesWithoutPagesAreShared)
+{
+  allocate(0, 100, 4);
+  allocate(100, 300, 6);
+  account.moved({0, 1000}, 41, traffic::brought);
+  EXPECT_EQ(at(4).moved.brought + at(6).moved.brought, 41U);
+  EXPECT_EQ(at(4).moved.brought, 10U);
+  account.moved({5000, 1000}, 41, traffic::brought);
+  EXPECT_EQ(account.report().paths[0].moved.brought, 41U);
+}
+
+TEST_F(LineAccount, WhatIsFreedStaysItsLinesUntilItIsHandedOutAgain)
+{
+  allocate(0, 400, 4);
+  free(0, 400);
+  account.moved({0, 400}, 400, traffic::dropped);
+  EXPECT_EQ(at(4).moved.dropped, 400U);
+  allocate(100, 100, 6);
+  account.moved({0, 400}, 400, traffic::evicted);
+  EXPECT_EQ(at(4).moved.evicted, 300U);
+  EXPECT_EQ(at(6).moved.evicted, 100U);
+  // A discard before the first use is of what was there before.
+  account.moved({100, 100}, 100, traffic::dropped);
+  EXPECT_EQ(at(6).moved.dropped, 0U);
+}
+
+TEST_F(LineAccount, LevelsFollowFrees)
+{
+  allocate(0, 100, 4);
+  allocate(100, 100, 4);
+  free(0, 100);
+  free(0, 100);  // of nothing
+  allocate(0, 50, 4);
+  EXPECT_EQ(at(4).allocations, 3U);
+  EXPECT_EQ(at(4).live_bytes, 150U);
+  EXPECT_EQ(at(4).peak_bytes, 200U);
+}
+
+TEST_F(LineAccount, WhatANewAllocationIsMadeOfWasNotBroughtBack)
+{
+  allocate(0, 100, 4);
+  account.moved({0, 60}, 60, traffic::asked);
+  account.moved({60, 40}, 40, traffic::asked);
+  EXPECT_EQ(at(4).moved.brought, 0U);
+  account.moved({0, 100}, 100, traffic::asked);
+  EXPECT_EQ(at(4).moved.brought, 100U);
+}
+
+TEST_F(LineAccount, AThreadWithoutPythonHasNoLine)
+{
+  now = nullptr;
+  account.allocated(0, {0, 100}, nullptr);
+  account.moved({0, 100}, 100, traffic::evicted);
+  auto const told = account.report();
+  ASSERT_EQ(told.paths.size(), 1U);
+  EXPECT_EQ(told.paths[0].allocations, 1U);
+  EXPECT_EQ(told.paths[0].moved.evicted, 100U);
+}
+
+TEST_F(LineAccount, OtherCallersAreOtherPathsThroughTheSameLine)
+{
+  allocate(0, 100, 4);
+  python.at(2, 40);
+  allocate(100, 100, 4);
+  auto const told = account.report();
+  ASSERT_EQ(told.paths.size(), 3U);
+  EXPECT_EQ(told.paths[1].lines[0], told.paths[2].lines[0]);
+  EXPECT_NE(told.paths[1].lines[2], told.paths[2].lines[2]);
+}
+
+TEST_F(LineAccount, CodeThatWasMadeAtTheSameAddressIsAnother)
+{
+  allocate(0, 100, 4);
+  python.code(0)[2] = 0x9999;  // its file
+  allocate(100, 100, 4);
+  EXPECT_EQ(account.report().paths.size(), 3U);
+}
+
+TEST_F(LineAccount, OnlyTheBusiestAllocationsAreKept)
+{
+  for (std::size_t i = 0; i < 2 * line_account::most_objects; ++i) {
+    allocate(100 * i, 100, 4);
+    account.moved({100 * i, i}, i, traffic::evicted);
+    free(100 * i, 100);
+  }
+  auto const told = account.report();
+  ASSERT_EQ(told.objects.size(), line_account::most_objects);
+  EXPECT_EQ(told.objects[0].moved.evicted, 2 * line_account::most_objects - 1);
+  EXPECT_FALSE(told.objects[0].live);
+}
+
+TEST_F(LineAccount, ClosedItIgnoresEverything)
+{
+  allocate(0, 100, 4);
+  account.close();
+  EXPECT_TRUE(account.finished());
+  account.moved({0, 100}, 100, traffic::evicted);
+  allocate(100, 100, 4);
+  free(0, 100);
+  EXPECT_EQ(at(4).allocations, 1U);
+  EXPECT_EQ(at(4).live_bytes, 100U);
+  EXPECT_EQ(at(4).moved.evicted, 0U);
+}
+
+/** @brief Counts what it is told. */
+class counting final : public memory_observer {
+ public:
+  int calls{0};
+  void allocated(int, memory_range, stream_handle) noexcept override { ++calls; }
+  void freed(int, memory_range, stream_handle) noexcept override { ++calls; }
+  void touched(int, memory_range, bool, bool) noexcept override { ++calls; }
+  void moved(memory_range, std::size_t, traffic) noexcept override { ++calls; }
+};
+
+TEST(ObserverSlot, TellsAnAccountBesideAnObserver)
+{
+  observer_slot slot;
+  auto const trace   = std::make_shared<counting>();
+  auto const account = std::make_shared<counting>();
+  auto const tell    = [&] {
+    auto* const told = slot.get();
+    if (told == nullptr) { return; }
+    told->allocated(0, {0, 1}, nullptr);
+    told->moved({0, 1}, 1, traffic::evicted);
+    told->touched(0, {0, 1}, true, false);
+    told->freed(0, {0, 1}, nullptr);
+  };
+  slot.set_account(account);
+  EXPECT_FALSE(slot.taken());
+  tell();
+  EXPECT_TRUE(slot.attach(trace));
+  EXPECT_TRUE(slot.taken());
+  tell();
+  EXPECT_EQ(account->calls, 8);
+  EXPECT_EQ(trace->calls, 4);
+  slot.end_account(trace.get());  // another
+  slot.detach(trace.get());
+  tell();
+  EXPECT_EQ(account->calls, 12);
+  EXPECT_EQ(trace->calls, 4);
+  slot.set(trace);
+  slot.end_account(account.get());
+  tell();
+  EXPECT_EQ(account->calls, 12);
+  EXPECT_EQ(trace->calls, 8);
+  slot.set(nullptr);
+  EXPECT_EQ(slot.get(), nullptr);
+}
+
+}  // namespace
+}  // namespace rmm_uvm::monitor

@@ -1,0 +1,21 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+from typing import TypeAlias
+
+from typing_extensions import disjoint_base
+
+from rmm_uvm._lib.driver import MemoryObserver
+
+_Moved: TypeAlias = tuple[int, int, int, int, int]
+
+@disjoint_base
+class LineAccount(MemoryObserver):
+    def __init__(self) -> None: ...
+    def close(self) -> None: ...
+    def report(
+        self,
+    ) -> tuple[
+        list[tuple[str, str, int]],
+        list[tuple[tuple[int, ...], int, int, int, _Moved]],
+        list[tuple[int, int, int, bool, _Moved]],
+    ]: ...

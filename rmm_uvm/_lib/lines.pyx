@@ -1,0 +1,254 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory traffic by lines of the program (`cpp/include/rmm_uvm/monitor/line_account.hpp`)."""
+
+from cython.operator cimport dereference
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from rmm_uvm._lib.driver cimport MemoryObserver, memory_observer
+
+import sys
+import types
+
+from rmm_uvm.errors import AvailabilityError
+
+
+cdef extern from "rmm_uvm/monitor/line_account.hpp" namespace "rmm_uvm::monitor" nogil:
+    cdef cppclass code_line:
+        string file
+        string function
+        int line
+
+    cdef cppclass moved_bytes:
+        uint64_t brought
+        uint64_t faulted
+        uint64_t evicted
+        uint64_t read_back
+        uint64_t dropped
+
+    cdef cppclass path_account:
+        vector[uint32_t] lines
+        uint64_t allocations
+        uint64_t live_bytes
+        uint64_t peak_bytes
+        moved_bytes moved
+
+    cdef cppclass object_account:
+        uint64_t number
+        uint32_t path
+        uint64_t bytes
+        bool live
+        moved_bytes moved
+
+    cdef cppclass line_report:
+        vector[code_line] lines
+        vector[path_account] paths
+        vector[object_account] objects
+
+    cdef cppclass line_account(memory_observer):
+        void close() noexcept
+        line_report report() except +
+
+
+cdef extern from *:
+    """
+    #include <rmm_uvm/monitor/line_account.hpp>
+
+    #include <Python.h>
+    #include <dlfcn.h>
+
+    #include <cstring>
+    #include <memory>
+    #include <string>
+    #include <vector>
+
+    namespace {
+
+    // What a code object has where, from the table of its type's members.
+    struct code_members {
+      std::size_t file     = 0;
+      std::size_t function = 0;
+      int (*line_of)(PyObject*, int) = nullptr;
+    };
+    code_members members_of_code;
+
+    struct table_entry {  // PyMemberDef
+      char const* name;
+      int type;
+      Py_ssize_t offset;
+      int flags;
+      char const* doc;
+    };
+
+    bool find_code_members(PyObject* type) {
+      auto const* entry =
+        static_cast<table_entry const*>(PyType_GetSlot(reinterpret_cast<PyTypeObject*>(type),
+                                                       Py_tp_members));
+      code_members found;
+      for (; entry != nullptr && entry->name != nullptr; ++entry) {
+        if (std::strcmp(entry->name, "co_filename") == 0) { found.file = entry->offset; }
+        if (std::strcmp(entry->name, "co_qualname") == 0) { found.function = entry->offset; }
+      }
+      // Reads the code object only, and so needs no GIL.
+      found.line_of =
+        reinterpret_cast<int (*)(PyObject*, int)>(dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"));
+      members_of_code = found;
+      return found.file != 0 && found.function != 0 && found.line_of != nullptr;
+    }
+
+    // As UTF-8, without the GIL: nothing is allocated for the text, and no reference is taken.
+    std::string text_of(std::uintptr_t code, std::size_t offset) {
+      PyObject* text = nullptr;
+      std::memcpy(&text, reinterpret_cast<void const*>(code + offset), sizeof(text));
+      std::string told;
+      auto const length = PyUnicode_GetLength(text);
+      for (Py_ssize_t i = 0; i < length; ++i) {
+        auto const point = PyUnicode_ReadChar(text, i);
+        if (point < 0x80) {
+          told += static_cast<char>(point);
+        } else if (point < 0x800) {
+          told += static_cast<char>(0xc0 | (point >> 6));
+          told += static_cast<char>(0x80 | (point & 0x3f));
+        } else {
+          if (point < 0x10000) {
+            told += static_cast<char>(0xe0 | (point >> 12));
+          } else {
+            told += static_cast<char>(0xf0 | (point >> 18));
+            told += static_cast<char>(0x80 | ((point >> 12) & 0x3f));
+          }
+          told += static_cast<char>(0x80 | ((point >> 6) & 0x3f));
+          told += static_cast<char>(0x80 | (point & 0x3f));
+        }
+      }
+      return told;
+    }
+
+    std::uintptr_t state_of_thread() noexcept {
+      return reinterpret_cast<std::uintptr_t>(PyGILState_GetThisThreadState());
+    }
+
+    bool describe(rmm_uvm::monitor::code_place place, rmm_uvm::monitor::code_line& line) {
+      line.file     = text_of(place.code, members_of_code.file);
+      line.function = text_of(place.code, members_of_code.function);
+      line.line     = members_of_code.line_of(reinterpret_cast<PyObject*>(place.code),
+                                          static_cast<int>(place.instruction));
+      return true;
+    }
+
+    // Frames, code objects and instructions that are known; nothing where frames cannot be read.
+    std::shared_ptr<rmm_uvm::monitor::line_account> make_line_account(
+        std::vector<std::uintptr_t> const& frames,
+        std::vector<std::uintptr_t> const& codes,
+        std::vector<std::size_t> const& instructions,
+        PyObject* code_type,
+        std::size_t code_bytes) {
+      using namespace rmm_uvm::monitor;
+      if (!find_code_members(code_type)) { return nullptr; }
+      std::vector<known_frame> known;
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        std::uintptr_t file = 0;
+        std::memcpy(&file, reinterpret_cast<void const*>(codes[i] + members_of_code.file),
+                    sizeof(file));
+        known.push_back({frames[i], {codes[i], instructions[i], file}});
+      }
+      auto const layout = find_layout(state_of_thread(),
+                                      known,
+                                      {reinterpret_cast<std::uintptr_t>(code_type), code_bytes,
+                                       members_of_code.file});
+      if (!layout) { return nullptr; }
+      return std::make_shared<line_account>(interpreter{state_of_thread, describe, *layout});
+    }
+
+    }  // namespace
+    """
+    shared_ptr[line_account] make_line_account(
+        const vector[uintptr_t]&, const vector[uintptr_t]&, const vector[size_t]&, object, size_t
+    ) except +
+    shared_ptr[memory_observer] as_observer "std::static_pointer_cast<rmm_uvm::memory_observer>"(
+        shared_ptr[line_account]
+    )
+
+
+cdef tuple _moved(const moved_bytes& moved):
+    return moved.brought, moved.faulted, moved.evicted, moved.read_back, moved.dropped
+
+
+cdef str _text(const string& told):
+    cdef bytes raw = told
+    return raw.decode("utf-8", "surrogatepass")
+
+
+cdef class LineAccount(MemoryObserver):
+    """Keeps account of what moves by the lines that allocated it; `set_account` of sources tells it.
+
+    Raises
+    ------
+    AvailabilityError
+        If this Python keeps its frames in a way that is not understood.
+
+    Notes
+    -----
+    Thread-safe. Who allocates is asked nothing of Python, and waits for nobody: its frames are read
+    in place.
+    """
+
+    cdef shared_ptr[line_account] account
+
+    def __cinit__(self):
+        cdef vector[uintptr_t] frames
+        cdef vector[uintptr_t] codes
+        cdef vector[size_t] instructions
+        kept = []
+        frame = sys._getframe(0)
+        while frame is not None:
+            kept.append((frame, frame.f_code))
+            frame = frame.f_back
+        for frame, code in kept:
+            frames.push_back(<uintptr_t>id(frame))
+            codes.push_back(<uintptr_t>id(code))
+            instructions.push_back(<size_t>frame.f_lasti)
+        self.account = make_line_account(
+            frames, codes, instructions, types.CodeType, types.CodeType.__basicsize__
+        )
+        if not self.account:
+            raise AvailabilityError(
+                f"lines of Python {sys.version.split()[0]} cannot be told: its frames are kept in "
+                "another way than is known"
+            )
+        self.handle = as_observer(self.account)
+
+    def __init__(self):
+        pass  # the base cannot be made
+
+    def close(self):
+        """Take no more notice of anything; what is known stays."""
+        with nogil:
+            dereference(self.account).close()
+
+    def report(self):
+        """Return what is known.
+
+        Returns
+        -------
+        tuple of three lists
+            Lines: file, function, number. Paths: numbers of lines from the innermost on, number of
+            allocations, bytes live now and at most, and what moved; the first is of nobody's line.
+            Allocations that moved most: number, path, bytes, whether live, and what moved. What
+            moved are bytes brought, faulted in, evicted, read back and dropped.
+        """
+        cdef line_report told = dereference(self.account).report()
+        cdef size_t i
+        lines = [(_text(told.lines[i].file), _text(told.lines[i].function), told.lines[i].line)
+                 for i in range(told.lines.size())]
+        paths = [(tuple(told.paths[i].lines), told.paths[i].allocations, told.paths[i].live_bytes,
+                  told.paths[i].peak_bytes, _moved(told.paths[i].moved))
+                 for i in range(told.paths.size())]
+        objects = [(told.objects[i].number, told.objects[i].path, told.objects[i].bytes,
+                    told.objects[i].live, _moved(told.objects[i].moved))
+                   for i in range(told.objects.size())]
+        return lines, paths, objects

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What moved, by the lines of the program that allocated it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+__all__ = ["CallPath", "LineSum", "LineTraffic", "MovedBytes", "MovedObject", "ProgramLine"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramLine:
+    """A line of code.
+
+    Parameters
+    ----------
+    file : str
+        Its file, as tracebacks show it.
+    number : int
+        From 1 on.
+    function : str
+        The function that it is in, by its qualified name.
+    text : str
+        The line itself, stripped; empty where the source is not there.
+    """
+
+    file: str
+    number: int
+    function: str
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class MovedBytes:
+    """What moved of some memory.
+
+    Parameters
+    ----------
+    brought_bytes : int
+        Copied to the device because the budget, a prefetch or a hint asked for it. What a new
+        allocation gets first is not among them: it has no contents.
+    faulted_bytes : int
+        Copied to the device by page faults, as far as they are known.
+    evicted_bytes : int
+        Left the device to make room.
+    read_back_bytes : int
+        Went to the host because the CPU used it; known on simulated devices only.
+    dropped_bytes : int
+        Given up without a copy, after the program had freed it.
+    """
+
+    brought_bytes: int = 0
+    faulted_bytes: int = 0
+    evicted_bytes: int = 0
+    read_back_bytes: int = 0
+    dropped_bytes: int = 0
+
+    @property
+    def to_device_bytes(self) -> int:
+        """Bytes that came to the device, asked for or by page faults."""
+        return self.brought_bytes + self.faulted_bytes
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that were copied, either way."""
+        return self.to_device_bytes + self.evicted_bytes + self.read_back_bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class CallPath:
+    """What one path of calls allocated.
+
+    Parameters
+    ----------
+    lines : tuple of int
+        Numbers of the lines, the innermost first; empty where it is not known.
+    users : int or None
+        Which of `lines` is the program's own: its innermost.
+    allocations : int
+        How many.
+    live_bytes, peak_bytes : int
+        Not freed now, and most at a time.
+    moved : MovedBytes
+        What moved of it.
+    """
+
+    lines: tuple[int, ...]
+    users: int | None
+    allocations: int
+    live_bytes: int
+    peak_bytes: int
+    moved: MovedBytes
+
+
+@dataclasses.dataclass(frozen=True)
+class MovedObject:
+    """One allocation.
+
+    Parameters
+    ----------
+    number : int
+        The how-manyth it was, from 1 on.
+    path : int
+        Number of its call path.
+    nbytes : int
+        Its size.
+    live : bool
+        Whether it was not freed yet.
+    moved : MovedBytes
+        What moved of it while it was live.
+    """
+
+    number: int
+    path: int
+    nbytes: int
+    live: bool
+    moved: MovedBytes
+
+
+@dataclasses.dataclass(frozen=True)
+class LineSum:
+    """What moved of everything that one line of the program allocated.
+
+    Parameters
+    ----------
+    line : ProgramLine or None
+        None: allocated before anybody watched, or by a thread without Python.
+    allocations, live_bytes, peak_bytes, moved
+        As of `CallPath`, of all paths through the line. The peak is the sum of theirs.
+    """
+
+    line: ProgramLine | None
+    allocations: int
+    live_bytes: int
+    peak_bytes: int
+    moved: MovedBytes
+
+    @property
+    def times(self) -> float:
+        """How often its memory came to the device: bytes, divided by the most it had at a time."""
+        return self.moved.to_device_bytes / self.peak_bytes if self.peak_bytes else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LineTraffic:
+    """What moved, by lines, call paths and allocations.
+
+    Parameters
+    ----------
+    how : str
+        How that is known, for people.
+    lines : tuple of ProgramLine
+        All lines of all paths.
+    paths : tuple of CallPath
+        All paths on which something was allocated.
+    objects : tuple of MovedObject
+        The allocations that moved most, the busiest first.
+    """
+
+    how: str = ""
+    lines: tuple[ProgramLine, ...] = ()
+    paths: tuple[CallPath, ...] = ()
+    objects: tuple[MovedObject, ...] = ()
+
+    def users_line(self, path: CallPath) -> ProgramLine | None:
+        """Return the program's own line of a path; None where it is not known."""
+        return None if path.users is None else self.lines[path.lines[path.users]]
+
+    def by_line(self) -> tuple[LineSum, ...]:
+        """Return the sums of the program's own lines, those first of which most was copied."""
+        of_line: dict[ProgramLine | None, list[CallPath]] = {}
+        for path in self.paths:
+            of_line.setdefault(self.users_line(path), []).append(path)
+        sums = [
+            LineSum(
+                line,
+                sum(path.allocations for path in paths),
+                sum(path.live_bytes for path in paths),
+                sum(path.peak_bytes for path in paths),
+                _sum(path.moved for path in paths),
+            )
+            for line, paths in of_line.items()
+        ]
+        kept = [one for one in sums if one.allocations or one.moved != MovedBytes()]
+        return tuple(sorted(kept, key=lambda one: (-one.moved.copied_bytes, -one.peak_bytes)))
+
+
+def _sum(moved: Iterable[MovedBytes]) -> MovedBytes:
+    parts = [dataclasses.astuple(one) for one in moved]
+    return MovedBytes(*map(sum, zip(*parts, strict=True)))

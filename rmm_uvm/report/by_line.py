@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What moved by lines of the program, for terminals, pages and other programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, MovedBytes, ProgramLine
+from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.report import words
+from rmm_uvm.report.document import Block, Paragraph, Section, Table, titled
+
+__all__ = ["as_dict", "page_sections", "summary_lines", "told"]
+
+_MOST_IN_SUMMARY = 5
+_MOST_IN_PAGE = 50
+_TEXT_WIDTH = 52  # with its indent within a terminal of 60 columns
+_NOBODY = "no line known: allocated earlier, or by no thread of Python"
+_OFTEN = 1.5  # as often as that, and it came back again and again
+_TITLES = (
+    "Line", "Function", "Code", "Allocations", "Most at a time", "Brought back", "Times",
+    "Faulted in", "Evicted", "Read by the CPU", "Dropped dead",
+)  # fmt: skip
+_OBJECT_TITLES = ("Allocation", "Size", "Line", "To device", "Evicted")
+_PATH_TITLES = ("Copied", "Calls, the outermost first")
+
+
+def told(one: LineSum) -> str:
+    """Return in a few words what moved of a line's memory.
+
+    Examples
+    --------
+    >>> told(LineSum(None, 1, 0, 1 << 30, MovedBytes(12 << 30, 0, 11 << 30)))
+    'brought back 12 times, 12.0 GiB; evicted 11.0 GiB'
+    """
+    moved = one.moved
+    said = []
+    if moved.to_device_bytes:
+        how = "brought back" if moved.brought_bytes >= moved.faulted_bytes else "faulted in"
+        often = f" {one.times:.0f} times," if one.times >= _OFTEN else ""
+        said.append(f"{how}{often} {words.size(moved.to_device_bytes)}")
+    for name, nbytes in (
+        ("evicted", moved.evicted_bytes),
+        ("read by the CPU", moved.read_back_bytes),
+        ("dropped dead", moved.dropped_bytes),
+    ):
+        if nbytes:
+            said.append(f"{name} {words.size(nbytes)}")
+    return "; ".join(said) or "nothing moved"
+
+
+def summary_lines(recording: Recording) -> tuple[Paragraph, ...]:
+    """Return the lines whose memory was copied most, for a terminal; nothing where none was."""
+    if recording.lines is None:
+        return ()
+    moved = [one for one in recording.lines.by_line() if one.moved.copied_bytes]
+    if not moved:
+        return (Paragraph("by line: no memory of the program's lines moved"),)
+    blocks = [Paragraph("lines whose memory moved most")]
+    for number, one in enumerate(moved[:_MOST_IN_SUMMARY], 1):
+        blocks.append(Paragraph(_title(one.line), lead=f"  {number}. ", indent="     "))
+        if one.line is not None and one.line.text:
+            text = words.plain_name(one.line.text, _TEXT_WIDTH)
+            blocks.append(Paragraph(text, lead="     ", indent="     "))
+        blocks.append(Paragraph(told(one), lead="     ", indent="     "))
+    if (more := len(moved) - _MOST_IN_SUMMARY) > 0:
+        blocks.append(Paragraph(f"and {more} more in --json and --html", lead="     "))
+    return tuple(blocks)
+
+
+def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
+    """Yield the tables of a page: lines, call paths, allocations."""
+    lines = recording.lines
+    if lines is None:
+        return
+    sums = lines.by_line()
+    rows = [_row(one) for one in sums[:_MOST_IN_PAGE]]
+    if more := len(sums) - len(rows):
+        rows.append((f"and {more} more lines in the JSON report",))
+    blocks: list[Block] = [
+        Paragraph(f"What moved, by the line that allocated it: {lines.how}."),
+        Table(titled(_TITLES), tuple(rows), "Lines whose memory moved most"),
+    ]
+    busiest = sorted(lines.paths, key=lambda path: -path.moved.copied_bytes)[:_MOST_IN_PAGE]
+    paths = [
+        (words.size(path.moved.copied_bytes), _calls(lines, path))
+        for path in busiest
+        if path.moved.copied_bytes
+    ]
+    if paths:
+        blocks.append(Table(titled(_PATH_TITLES, right=False), tuple(paths), "Call paths"))
+    objects = tuple(
+        (
+            words.count(one.number),
+            words.size(one.nbytes),
+            _title(lines.users_line(lines.paths[one.path])),
+            words.size(one.moved.to_device_bytes),
+            words.size(one.moved.evicted_bytes),
+        )
+        for one in lines.objects
+    )
+    if objects:
+        blocks.append(Table(titled(_OBJECT_TITLES), objects, "Allocations that moved most"))
+    yield Section("Which line", tuple(blocks), f"{prefix}lines")
+
+
+def as_dict(recording: Recording) -> dict[str, Any] | None:
+    """Return all lines, call paths and allocations as plain values; None without them."""
+    lines = recording.lines
+    if lines is None:
+        return None
+    return {
+        "how": lines.how,
+        "by_line": [
+            {
+                **_where(one.line),
+                **_sums(one),
+                "times": round(one.times, 3),
+            }
+            for one in lines.by_line()
+        ],
+        "by_path": [
+            {
+                "lines": [_where(lines.lines[number]) for number in path.lines],
+                "users": path.users,
+                **_sums(path),
+            }
+            for path in lines.paths
+            if path.allocations or path.moved != MovedBytes()
+        ],
+        "objects": [
+            {
+                "number": one.number,
+                "bytes": one.nbytes,
+                "live": one.live,
+                **_where(lines.users_line(lines.paths[one.path])),
+                **dataclasses.asdict(one.moved),
+            }
+            for one in lines.objects
+        ],
+    }
+
+
+def _where(line: ProgramLine | None) -> dict[str, Any]:
+    """Return a line's fields, by names that do not clash with others beside them."""
+    names = ("file", "line", "function", "text")
+    return dict.fromkeys(names) if line is None else dict(zip(names, _values(line), strict=True))
+
+
+def _values(line: ProgramLine) -> tuple[str | int, ...]:
+    return line.file, line.number, line.function, line.text
+
+
+def _sums(one: LineSum | CallPath) -> dict[str, Any]:
+    return {
+        "allocations": one.allocations,
+        "live_bytes": one.live_bytes,
+        "peak_bytes": one.peak_bytes,
+        **dataclasses.asdict(one.moved),
+    }
+
+
+def _title(line: ProgramLine | None) -> str:
+    if line is None:
+        return _NOBODY
+    inside = "" if line.function.startswith("<module") else f" in {words.plain_name(line.function)}"
+    return f"{words.plain_name(Path(line.file).name, 40)}:{line.number}{inside}"
+
+
+def _row(one: LineSum) -> tuple[str, ...]:
+    moved = one.moved
+    return (
+        _title(one.line),
+        "" if one.line is None else words.plain_name(one.line.function),
+        "" if one.line is None else words.plain_name(one.line.text, 80),
+        words.count(one.allocations),
+        words.size(one.peak_bytes),
+        words.size(moved.brought_bytes),
+        f"{one.times:.1f}",
+        words.size(moved.faulted_bytes),
+        words.size(moved.evicted_bytes),
+        words.size(moved.read_back_bytes),
+        words.size(moved.dropped_bytes),
+    )
+
+
+def _calls(lines: LineTraffic, path: CallPath) -> str:
+    outermost = path.lines[::-1]
+    return " > ".join(_title(lines.lines[number]) for number in outermost) or _NOBODY

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Keeping account of traffic by lines of the program while a monitor runs.
+
+Does not cover how a thread's line is read; see `rmm_uvm._lib.lines`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+
+from rmm_uvm._lib.lines import LineAccount
+from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.line_traffic import (
+    CallPath,
+    LineTraffic,
+    MovedBytes,
+    MovedObject,
+    ProgramLine,
+)
+from rmm_uvm.support.user_line import outermost_of_program, users_place
+from rmm_uvm.watch.sampling import chain
+
+__all__ = ["WatchedLines"]
+
+_MOST_CHARACTERS = 160  # of a line's text
+_NO_POOL = "lines are told of memory of rmm_uvm's pool, and there was none"
+_SIMULATED = "every byte that moved on the simulated device is known"
+_BUDGET = "what the budget moved is known, and page faults as far as the budget found them"
+_ASKED = (
+    "prefetches and hints count as asked for, whether or not it moved; what the kernel driver "
+    "evicts and page faults are not known without a budget"
+)
+
+
+class WatchedLines:
+    """An account of traffic by line, for pools of ours on some devices.
+
+    Parameters
+    ----------
+    device_ids : sequence of int
+        CUDA ordinals.
+
+    Notes
+    -----
+    Thread-safe. Keeps no pool alive.
+    """
+
+    def __init__(self, device_ids: Sequence[int]) -> None:
+        self._device_ids = tuple(device_ids)
+        self._observed = False
+        self._how = ""
+        self._refused = ""
+        self._account: LineAccount | None = None
+        try:
+            self._account = LineAccount()
+        except AvailabilityError as error:
+            self._refused = str(error)
+
+    def observe(self, adaptor: UvmResourceAdaptor) -> None:
+        """Keep account of what an adaptor allocates from now on."""
+        if self._account is not None:
+            adaptor.set_account(self._account)
+            self._observed = True
+            self._look(adaptor)
+
+    @property
+    def available(self) -> Availability:
+        """Whether lines can be told, and if not, why."""
+        reason = self._refused or ("" if self._observed else _NO_POOL)
+        return Availability(available=not reason, reason=reason)
+
+    def close(self) -> None:
+        """End the account; what is known stays."""
+        if self._account is None:
+            return
+        for adaptor in map(chain.own_adaptor, self._device_ids):
+            if adaptor is not None:
+                self._look(adaptor)
+                adaptor.end_account(self._account)
+        self._account.close()
+
+    def recorded(self) -> LineTraffic | None:
+        """Return what is known so far; None where nothing can be."""
+        if self._account is None or not self._observed:
+            return None
+        told_lines, told_paths, told_objects = self._account.report()
+        files = [file for file, _, _ in told_lines]
+
+        def kept(numbers: tuple[int, ...]) -> tuple[int, ...]:
+            return numbers[: outermost_of_program([files[number] for number in numbers])]
+
+        return LineTraffic(
+            self._how,
+            tuple(
+                ProgramLine(file, number, function, _text(file, number))
+                for file, function, number in told_lines
+            ),
+            tuple(
+                CallPath(
+                    kept(numbers),
+                    users_place([files[number] for number in kept(numbers)]),
+                    allocations,
+                    live_bytes,
+                    peak_bytes,
+                    MovedBytes(*moved),
+                )
+                for numbers, allocations, live_bytes, peak_bytes, moved in told_paths
+            ),
+            tuple(
+                MovedObject(number, path, nbytes, live, MovedBytes(*moved))
+                for number, path, nbytes, live, moved in told_objects
+            ),
+        )
+
+    def _look(self, adaptor: UvmResourceAdaptor) -> None:
+        if adaptor.driver.info.simulated:
+            self._how = _SIMULATED
+        else:
+            self._how = _BUDGET if adaptor.budget is not None else _ASKED
+
+
+def _text(file: str, number: int) -> str:
+    text = linecache.getline(file, number).strip()
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"

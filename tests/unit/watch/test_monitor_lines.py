@@ -1,0 +1,201 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Traffic by the lines of the program that allocated what moved, to the byte."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import rmm
+
+import rmm_uvm
+import rmm_uvm.trace
+from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.recording.line_traffic import LineSum, LineTraffic
+from rmm_uvm.report import Report
+from rmm_uvm.watch.monitor import Monitor
+
+from .monitors import MIB, Make
+
+HERE = __file__
+
+
+@pytest.fixture
+def pool(device: SimulatedDevice) -> UvmResourceAdaptor:
+    found = rmm_uvm.managed_pool(
+        driver=device, initial_pool_size="64MiB", device_budget=None, prefetch="never"
+    )
+    rmm.mr.set_per_device_resource(0, found)
+    return found
+
+
+def lines_of(monitor: Monitor) -> LineTraffic:
+    found = monitor.recording().lines
+    assert found is not None
+    return found
+
+
+def by_function(monitor: Monitor) -> dict[str, LineSum]:
+    return {
+        one.line.function.rpartition(".")[2]: one
+        for one in lines_of(monitor).by_line()
+        if one.line is not None and one.line.file == HERE
+    }
+
+
+def first(pool: UvmResourceAdaptor, nbytes: int) -> int:
+    return pool.allocate(nbytes)
+
+
+def second(pool: UvmResourceAdaptor, nbytes: int) -> int:
+    return pool.allocate(nbytes)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_bytes_are_those_of_the_line_whose_memory_moved(
+    make: Make, device: SimulatedDevice, pool: UvmResourceAdaptor, which: int
+) -> None:
+    with make(lines=True) as m:
+        held = [first(pool, 4 * MIB), second(pool, 4 * MIB)]
+        for pointer in held:
+            device.touch(pointer, 4 * MIB, write=True)
+        device.cpu_touch(held[which], 4 * MIB)
+        device.touch(held[which], 4 * MIB)
+        found = by_function(m)
+    moved, other = found[("first", "second")[which]], found[("second", "first")[which]]
+    assert moved.moved.read_back_bytes == moved.moved.faulted_bytes == 4 * MIB
+    assert moved.moved.copied_bytes == 8 * MIB
+    assert moved.times == 1.0
+    assert other.moved.copied_bytes == 0
+    assert other.peak_bytes == other.live_bytes == 4 * MIB
+    assert m.sources["lines"]
+    assert lines_of(m).how == "every byte that moved on the simulated device is known"
+
+
+def test_a_budget_brings_back_evicts_and_drops(make: Make, device: SimulatedDevice) -> None:
+    pool = rmm_uvm.managed_pool(
+        driver=device, initial_pool_size="64MiB", device_budget="16MiB", prefetch="auto"
+    )
+    rmm.mr.set_per_device_resource(0, pool)
+    with make(lines=True) as m:
+        parts = [rmm.DeviceBuffer(size=8 * MIB, mr=pool) for _ in range(4)]
+        for _ in range(3):
+            for part in parts:
+                rmm_uvm.touch(part, mr=pool)
+                device.touch(part.ptr, part.size, write=True)
+        del part, parts
+        pool.managed_mr.residency.flush()
+        recording = m.recording()
+    total = m.snapshot()
+    found = next(iter(by_function(m).values()))
+    assert found.allocations == 4
+    assert found.live_bytes == 0
+    assert found.moved.to_device_bytes == total.host_to_device_bytes > 32 * MIB
+    assert found.moved.evicted_bytes == total.device_to_host_bytes > 32 * MIB
+    assert lines_of(m).objects[0].nbytes == 8 * MIB
+    told = Report(recording).text(60)
+    _, title, ours = told.partition("lines whose memory moved most\n")
+    assert title
+    assert ours.startswith("  1. test_monitor_lines.py:")
+    assert max(map(len, ours.splitlines())) <= 60
+
+
+def test_each_thread_has_its_own_line(make: Make, pool: UvmResourceAdaptor) -> None:
+    def in_thread(allocate: Callable[[UvmResourceAdaptor, int], int]) -> None:
+        for _ in range(200):
+            pool.deallocate(allocate(pool, 4096), 4096)
+
+    with make(lines=True) as m:
+        threads = [threading.Thread(target=in_thread, args=(each,)) for each in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = by_function(m)
+    assert found["first"].allocations == found["second"].allocations == 200
+
+
+def test_generators_and_code_without_a_file_have_lines(
+    make: Make, pool: UvmResourceAdaptor
+) -> None:
+    def generator() -> Iterator[int]:
+        yield first(pool, 4096)
+        yield pool.allocate(8192)
+
+    with make(lines=True) as m:
+        held = list(generator())
+        made: dict[str, int] = {}
+        exec(compile("pointer = pool.allocate(512)", "<cell 1>", "exec"), {"pool": pool}, made)
+        lines = lines_of(m)
+        found = by_function(m)
+    assert found["first"].live_bytes == 4096
+    assert found["generator"].live_bytes == 8192
+    # The code was made here, so it is this line's; the path has its own line as well.
+    assert found[test_generators_and_code_without_a_file_have_lines.__name__].live_bytes == 512
+    (path,) = [each for each in lines.paths if each.live_bytes == 512]
+    assert lines.lines[path.lines[0]].file == "<cell 1>"
+    assert len(held) == 2
+
+
+def test_a_forked_child_changes_nothing(make: Make, pool: UvmResourceAdaptor) -> None:
+    with make(lines=True) as m:
+        first(pool, 4096)
+        child = os.fork()
+        if child == 0:
+            second(pool, 4096)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        found = by_function(m)
+    assert status == 0
+    assert found["first"].allocations == 1
+    assert "second" not in found
+
+
+def test_a_trace_beside_it_has_every_allocation(
+    make: Make, pool: UvmResourceAdaptor, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.trace"
+    with make(lines=True, trace=path) as m:
+        pool.deallocate(first(pool, 4096), 4096)
+        assert by_function(m)["first"].allocations == 1
+    pool.deallocate(first(pool, 4096), 4096)  # not any more
+    assert len(rmm_uvm.trace.read(path).events) == 2
+    assert by_function(m)["first"].allocations == 1
+
+
+def test_without_a_pool_of_ours_no_line_is_told_and_the_reason_is(make: Make) -> None:
+    rmm.mr.set_per_device_resource(0, rmm.mr.CudaMemoryResource())
+    with make(lines=True) as m:
+        assert m.recording().lines is None
+        assert "pool" in m.sources["lines"].reason
+    with make() as m:
+        assert m.recording().lines is None
+        assert "lines" not in m.sources
+
+
+def test_as_json_and_as_a_page_all_lines_are_there(
+    make: Make, device: SimulatedDevice, pool: UvmResourceAdaptor
+) -> None:
+    from rmm_uvm.report.as_dict import as_dict
+    from rmm_uvm.report.page import sections
+
+    with make(lines=True) as m:
+        pointer = first(pool, 4 * MIB)
+        device.touch(pointer, 4 * MIB, write=True)
+        device.cpu_touch(pointer, 4 * MIB)
+        second(pool, 4096)
+        recording = m.recording()
+    told = as_dict(recording)["lines"]
+    assert [one["function"] for one in told["by_line"]][:2] == ["first", "second"]
+    assert told["by_line"][0]["text"] == "return pool.allocate(nbytes)"
+    assert told["by_line"][0]["read_back_bytes"] == 4 * MIB
+    assert told["objects"][0]["bytes"] == 4 * MIB
+    inner, outer = told["by_path"][0]["lines"][:2]
+    assert inner["function"] == "first"
+    assert outer["function"] == test_as_json_and_as_a_page_all_lines_are_there.__name__
+    assert [one.title for one in sections(recording, 1) if one.title == "Which line"]
