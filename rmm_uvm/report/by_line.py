@@ -13,6 +13,7 @@ from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, Moved
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
 from rmm_uvm.report.document import Block, Paragraph, Section, Table, titled
+from rmm_uvm.report.flame import flame
 
 __all__ = ["as_dict", "page_sections", "summary_lines", "told"]
 
@@ -85,6 +86,8 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
         Paragraph(f"What moved, by the line that allocated it: {lines.how}."),
         Table(titled(_TITLES), tuple(rows), "Lines whose memory moved most"),
     ]
+    if (chart := flame(lines)) is not None:
+        blocks.append(dataclasses.replace(chart, name=f"{prefix}{chart.name}"))
     busiest = sorted(lines.paths, key=lambda path: -path.moved.copied_bytes)[:_MOST_IN_PAGE]
     paths = [
         (words.size(path.moved.copied_bytes), _calls(lines, path))

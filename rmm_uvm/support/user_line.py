@@ -45,6 +45,8 @@ _LIBRARIES = _folders("purelib", "platlib", "scripts")
 _STANDARD = (*_folders("stdlib", "platstdlib"), "<frozen ")
 # Modules that stand between a program and what was called while it waited for events.
 _LOOPS = frozenset({"asyncio.base_events", "asyncio.events", "asyncio.runners"})
+# Names of code that a person typed into a session.
+_TYPED = ("<ipython-input-", "<python-input-", "<stdin>")
 # What `python -c` is given in processes that multiprocessing starts.
 _STARTS = frozenset({"spawn_main", "multiprocessing.forkserver"})
 
@@ -192,6 +194,8 @@ def users_place(files: Sequence[str]) -> int | None:
     1
     >>> users_place(["<string>"]), users_place([])
     (0, None)
+    >>> users_place(["<ipython-input-1-80>", "/home/me/shell.py"])
+    0
     """
     whose = [_whose_file(file) if file[:1] != "<" else _whose_code(file) for file in files]
     for wanted in ("user", "made", "library"):
@@ -219,6 +223,8 @@ def _is_ours(file: str) -> bool:
 
 
 def _whose_code(name: str) -> str:
+    if name.startswith(_TYPED):
+        return "user"
     return "standard" if name.startswith(("<frozen ", "<shim")) else "made"
 
 

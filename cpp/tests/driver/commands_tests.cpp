@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
+#include <memory>
 
 namespace rmm_uvm {
 namespace {
@@ -51,6 +53,69 @@ TEST(Commands, ThatFailAreNotCounted)
   EXPECT_FALSE(device->discard_and_prefetch({&range, 1}, location::device(0), nullptr).ok());
   EXPECT_EQ(device->commands().prefetched_to_host_bytes, 0U);
   EXPECT_EQ(device->commands().discarded_bytes, 0U);
+}
+
+/** @brief Adds up what it is told. */
+class traffic_sums final : public memory_observer {
+ public:
+  std::map<traffic, std::size_t> bytes;
+  void allocated(int, memory_range, stream_handle) noexcept override {}
+  void freed(int, memory_range, stream_handle) noexcept override {}
+  void touched(int, memory_range, bool, bool) noexcept override {}
+  void moved(memory_range, std::size_t moved_bytes, traffic what) noexcept override
+  {
+    bytes[what] += moved_bytes;
+  }
+};
+
+using traffic_bytes = std::map<traffic, std::size_t>;
+
+TEST(Traffic, OfADriverIsWhatItWasAskedFor)
+{
+  tests::recording_driver driver;
+  auto const sums = std::make_shared<traffic_sums>();
+  driver.traffic_observers().set_account(sums);
+  memory_range const range{0, 8 * mib};
+  ASSERT_TRUE(driver.prefetch(range, location::device(0), nullptr).ok());
+  ASSERT_TRUE(driver.prefetch({0, 4 * mib}, location::host(), nullptr).ok());
+  ASSERT_TRUE(driver.prefetch({0, 1 * mib}, location::device(1), nullptr).ok());  // a neighbour
+  ASSERT_TRUE(driver.discard({&range, 1}, nullptr).ok());
+  driver.note_faulted({0, 2 * mib});
+  EXPECT_EQ(sums->bytes,
+            (traffic_bytes{{traffic::asked, 8 * mib},
+                           {traffic::evicted, 5 * mib},
+                           {traffic::dropped, 8 * mib},
+                           {traffic::faulted, 2 * mib}}));
+  driver.traffic_observers().end_account(sums.get());
+  ASSERT_TRUE(driver.prefetch(range, location::host(), nullptr).ok());
+  EXPECT_EQ(sums->bytes[traffic::evicted], 5 * mib);
+}
+
+TEST(Traffic, OfASimulatedDeviceIsWhatMovedAndWhy)
+{
+  auto const device      = small_device();
+  std::uintptr_t address = 0;
+  ASSERT_TRUE(device->allocate_managed(96 * mib, address).ok());
+  auto const sums = std::make_shared<traffic_sums>();
+  device->traffic_observers().set_account(sums);
+  auto& program = device->program();
+  // Empty pages are not copied, and what is there already does not move.
+  ASSERT_TRUE(device->prefetch({address, 4 * mib}, location::device(0), nullptr).ok());
+  ASSERT_TRUE(program.touch({address, 4 * mib}, true).ok());
+  EXPECT_TRUE(sums->bytes.empty());
+  ASSERT_TRUE(program.cpu_touch({address, 4 * mib}, false).ok());
+  ASSERT_TRUE(program.touch({address, 4 * mib}, false).ok());
+  ASSERT_TRUE(device->prefetch({address, 2 * mib}, location::host(), nullptr).ok());
+  ASSERT_TRUE(device->prefetch({address, 4 * mib}, location::device(0), nullptr).ok());
+  device->note_faulted({address, 2 * mib});  // it was told
+  EXPECT_EQ(sums->bytes,
+            (traffic_bytes{{traffic::read_back, 4 * mib},
+                           {traffic::faulted, 4 * mib},
+                           {traffic::evicted, 2 * mib},
+                           {traffic::brought, 2 * mib}}));
+  // More than fits.
+  ASSERT_TRUE(program.touch({address + 4 * mib, 92 * mib}, true).ok());
+  EXPECT_EQ(sums->bytes[traffic::evicted], 34 * mib);
 }
 
 TEST(SimulatedFaults, AreCountedOnlyWhileAskedFor)

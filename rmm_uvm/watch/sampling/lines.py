@@ -88,16 +88,18 @@ class WatchedLines:
         if self._account is None or not self._observed:
             return None
         told_lines, told_paths, told_objects = self._account.report()
-        files = [file for file, _, _ in told_lines]
+        distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
+        files = [file for file, _, _ in distinct]
 
-        def kept(numbers: tuple[int, ...]) -> tuple[int, ...]:
+        def kept(told: tuple[int, ...]) -> tuple[int, ...]:
+            numbers = tuple(distinct[told_lines[number]] for number in told)
             return numbers[: outermost_of_program([files[number] for number in numbers])]
 
         return LineTraffic(
             self._how,
             tuple(
                 ProgramLine(file, number, function, _text(file, number))
-                for file, function, number in told_lines
+                for file, function, number in distinct
             ),
             tuple(
                 CallPath(

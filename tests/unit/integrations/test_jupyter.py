@@ -237,6 +237,23 @@ def test_cell_with_faults_counts_them(run: Run, capsys: pytest.CaptureFixture[st
     assert "0 GPU faults, 0 CPU faults" in capsys.readouterr().out
 
 
+def test_cell_with_lines_names_its_own_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run(
+        "import rmm, rmm_uvm\nrmm_uvm.reinitialize(monitor=False)\n"
+        "mr = rmm.mr.get_current_device_resource()\ndevice = mr.driver"
+    )
+    capsys.readouterr()
+    run(
+        "%%uvm --lines\n1\npart = rmm.DeviceBuffer(size=4 << 20)\n"
+        "device.touch(part.ptr, part.size, write=True)\ndevice.cpu_touch(part.ptr, part.size);"
+    )
+    told = capsys.readouterr().out
+    assert re.search(r"^  1\. <ipython-input-[^>]*>:2$", told, re.MULTILINE), told
+    assert "part = rmm.DeviceBuffer(size=4 << 20)" in told
+    assert "read by the CPU 4.00 MiB" in told
+    run("del part; rmm_uvm.restore()")
+
+
 @pytest.mark.parametrize("text", ["%%uvm --nonsense\n1", "%uvm_report now"])
 def test_magic_with_unknown_options_is_one_line(
     text: str, run: Run, capsys: pytest.CaptureFixture[str]

@@ -199,3 +199,33 @@ def test_as_json_and_as_a_page_all_lines_are_there(
     assert inner["function"] == "first"
     assert outer["function"] == test_as_json_and_as_a_page_all_lines_are_there.__name__
     assert [one.title for one in sections(recording, 1) if one.title == "Which line"]
+
+
+def test_calls_are_as_wide_as_what_was_copied_of_their_memory(
+    make: Make, device: SimulatedDevice, pool: UvmResourceAdaptor
+) -> None:
+    from rmm_uvm.report.flame import flame
+
+    with make(lines=True) as m:
+        assert flame(lines_of(m)) is None
+        held = [first(pool, 4 * MIB), second(pool, 8 * MIB)]
+        for pointer, nbytes in zip(held, (4 * MIB, 8 * MIB), strict=True):
+            device.touch(pointer, nbytes, write=True)
+            device.cpu_touch(pointer, nbytes)
+        chart = flame(lines_of(m))
+    assert chart is not None
+    bands = {
+        str(name): (right - left, top)
+        for mark in chart.marks
+        for name, left, right, top in zip(
+            *(mark.data[each] for each in ("name", "left", "right", "top")), strict=True
+        )
+        if "test_monitor_lines.py" in str(name)
+    }
+    widths = {name.partition(" ")[0]: found for name, found in bands.items()}
+    assert widths["first"][0] == 4 * MIB
+    assert widths["second"][0] == 8 * MIB
+    (mine, top) = next(each for name, each in widths.items() if name.startswith("test_calls"))
+    assert mine == 12 * MIB
+    assert top < widths["first"][1]
+    assert chart.x.end == 12 * MIB
