@@ -11,6 +11,7 @@ runs. Where none watches all devices that have a pool of ours, ``%%uvm`` starts 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import shlex
 import time
 from collections.abc import Iterator
@@ -52,14 +53,16 @@ def load(shell: Any) -> None:
         problem = f"there is no session of IPython or Jupyter: {install_extra('jupyter')}"
     if problem:
         raise AvailabilityError(f"magics of rmm_uvm: {problem}")
+    unload(shell)
     magics = _Magics(shell)
     shell.register_magic_function(magics.uvm, "cell", "uvm")
     shell.register_magic_function(magics.uvm_report, "line", "uvm_report")
 
 
 def unload(shell: Any) -> None:
-    """Take the magics away; nothing if they are not there."""
-    shell.magics_manager.magics["cell"].pop("uvm", None)
+    """Take the magics away, and end what they watch; nothing if they are not there."""
+    if (magic := shell.magics_manager.magics["cell"].pop("uvm", None)) is not None:
+        magic.__self__.close()
     shell.magics_manager.magics["line"].pop("uvm_report", None)
 
 
@@ -69,6 +72,12 @@ class _Magics:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._last: Recording | None = None
+        self._of_lines: Monitor | None = None  # goes on, so that later cells know older lines
+
+    def close(self) -> None:
+        """End the monitor of lines, if there is one."""
+        if self._of_lines is not None:
+            self._of_lines.stop()
 
     def uvm(self, line: str, cell: str) -> None:
         """Run a cell, then print what it moved and what to do about it.
@@ -78,7 +87,8 @@ class _Magics:
         NAME makes a stage of the cell, which reports and traces then tell apart.
         --faults counts page faults: a program that only faults takes up to 10 % longer.
         --attribution tells why pages moved: one that faults takes two to four times as long.
-        --lines tells what moved by the lines of the program, of what is allocated in the cell.
+        --lines tells what moved by the lines that allocated it, in this cell or, from the first
+        such cell on, in any other: a monitor goes on watching them.
         """
         __tracebackhide__ = True
         name, wanted = self._asked(line)
@@ -158,6 +168,9 @@ class _Magics:
                 own = monitor = _temporary(wanted)
             except UvmError as error:
                 problem = str(error)
+        if own is not None and "--lines" in wanted:
+            self._of_lines, own = own, None
+        lines = monitor.recording().lines if monitor is not None and "--lines" in wanted else None
         begin_seconds = 0.0 if monitor is None or own else _now(monitor)
         clock = time.perf_counter()
         try:
@@ -172,8 +185,11 @@ class _Magics:
                 end_seconds = _now(monitor)
                 if own is not None:
                     own.stop()
-                self._last = monitor.recording()
-                print(cell_summary(self._last, begin_seconds, end_seconds, name))
+                self._last = recording = monitor.recording()
+                moved = recording.lines.since(lines) if recording.lines is not None else None
+                asked = moved if "--lines" in wanted else None
+                recording = dataclasses.replace(recording, lines=asked)
+                print(cell_summary(recording, begin_seconds, end_seconds, name))
 
 
 def _awaits(error: SyntaxError) -> bool:

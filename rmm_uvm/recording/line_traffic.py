@@ -168,6 +168,21 @@ class LineTraffic:
         """Return the program's own line of a path; None where it is not known."""
         return None if path.users is None else self.lines[path.lines[path.users]]
 
+    def since(self, before: LineTraffic | None) -> LineTraffic:
+        """Return what moved since an earlier value of the same monitor; without allocations.
+
+        Allocations, live bytes and peaks are those of the whole time.
+        """
+        if before is None:
+            return self
+        earlier = [path.moved for path in before.paths]
+        earlier += [MovedBytes()] * (len(self.paths) - len(earlier))
+        paths = tuple(
+            dataclasses.replace(path, moved=_difference(path.moved, moved))
+            for path, moved in zip(self.paths, earlier, strict=True)
+        )
+        return dataclasses.replace(self, paths=paths, objects=())
+
     def by_line(self) -> tuple[LineSum, ...]:
         """Return the sums of the program's own lines, those first of which most was copied."""
         of_line: dict[ProgramLine | None, list[CallPath]] = {}
@@ -190,3 +205,8 @@ class LineTraffic:
 def _sum(moved: Iterable[MovedBytes]) -> MovedBytes:
     parts = [dataclasses.astuple(one) for one in moved]
     return MovedBytes(*map(sum, zip(*parts, strict=True)))
+
+
+def _difference(now: MovedBytes, before: MovedBytes) -> MovedBytes:
+    pairs = zip(dataclasses.astuple(now), dataclasses.astuple(before), strict=True)
+    return MovedBytes(*(later - earlier for later, earlier in pairs))

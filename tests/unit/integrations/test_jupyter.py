@@ -251,7 +251,17 @@ def test_cell_with_lines_names_its_own_line(run: Run, capsys: pytest.CaptureFixt
     assert re.search(r"^  1\. <ipython-input-[^>]*>:2$", told, re.MULTILINE), told
     assert "part = rmm.DeviceBuffer(size=4 << 20)" in told
     assert "read by the CPU 4.00 MiB" in told
+    # A later cell knows that line, and tells of itself only.
+    run("%%uvm --lines\ndevice.touch(part.ptr, part.size);")
+    told = capsys.readouterr().out
+    assert re.search(r"^  1\. <ipython-input-[^>]*>:2$", told, re.MULTILINE), told
+    assert "faulted in 4.00 MiB\n" in told
+    assert "read by the CPU" not in told
+    run("%%uvm\n1;")
+    assert "lines whose" not in capsys.readouterr().out
     run("del part; rmm_uvm.restore()")
+    run("%unload_ext rmm_uvm")
+    assert running() == ()
 
 
 @pytest.mark.parametrize("text", ["%%uvm --nonsense\n1", "%uvm_report now"])

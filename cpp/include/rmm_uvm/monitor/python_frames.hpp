@@ -53,7 +53,7 @@ struct code_facts {
  */
 [[nodiscard]] std::optional<frame_layout> find_layout(std::uintptr_t state,
                                                       std::span<known_frame const> known,
-                                                      code_facts const& code);
+                                                      code_facts const& facts);
 
 /**
  * @brief Reads the frames of a thread, the innermost first: some nanoseconds each.
