@@ -93,6 +93,17 @@ class CallPath:
     peak_bytes: int
     moved: MovedBytes
 
+    def joined(self, other: CallPath) -> CallPath:
+        """Return what both allocated, on the same lines; the peak is the sum of theirs."""
+        return CallPath(
+            self.lines,
+            self.users,
+            self.allocations + other.allocations,
+            self.live_bytes + other.live_bytes,
+            self.peak_bytes + other.peak_bytes,
+            _sum((self.moved, other.moved)),
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class MovedObject:

@@ -12,21 +12,23 @@ from typing import Any
 from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
-from rmm_uvm.report.document import Block, Paragraph, Section, Table, titled
+from rmm_uvm.report.document import Block, Paragraph, Section, Table, TableColumn, titled
 from rmm_uvm.report.flame import flame
 
 __all__ = ["as_dict", "page_sections", "summary_lines", "told"]
 
 _MOST_IN_SUMMARY = 5
 _MOST_IN_PAGE = 50
+_MOST_OBJECTS = 10
+_MOST_CALLERS = 2
 _TEXT_WIDTH = 52  # with its indent within a terminal of 60 columns
 _NOBODY = "no line known: allocated earlier, or by no thread of Python"
 _OFTEN = 1.5  # as often as that, and it came back again and again
-_TITLES = (
-    "Line", "Function", "Code", "Allocations", "Most at a time", "Brought back", "Times",
-    "Faulted in", "Evicted", "Read by the CPU", "Dropped dead",
-)  # fmt: skip
-_OBJECT_TITLES = ("Allocation", "Size", "Line", "To device", "Evicted")
+_TITLES = ("Line", "Code", "What moved", "Most at a time")
+_OBJECT_COLUMNS = (
+    TableColumn("Line", right=False),
+    *map(TableColumn, ("Allocation", "Size", "To device", "Evicted")),
+)
 _PATH_TITLES = ("Copied", "Calls, the outermost first")
 
 
@@ -68,6 +70,8 @@ def summary_lines(recording: Recording) -> tuple[Paragraph, ...]:
             text = words.plain_name(one.line.text, _TEXT_WIDTH)
             blocks.append(Paragraph(text, lead="     ", indent="     "))
         blocks.append(Paragraph(told(one), lead="     ", indent="     "))
+        if callers := _callers(recording.lines, one.line):
+            blocks.append(Paragraph(f"called by {callers}", lead="     ", indent="     "))
     if (more := len(moved) - _MOST_IN_SUMMARY) > 0:
         blocks.append(Paragraph(f"and {more} more in --json and --html", lead="     "))
     return tuple(blocks)
@@ -84,7 +88,7 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
         rows.append((f"and {more} more lines in the JSON report",))
     blocks: list[Block] = [
         Paragraph(f"What moved, by the line that allocated it: {lines.how}."),
-        Table(titled(_TITLES), tuple(rows), "Lines whose memory moved most"),
+        Table(titled(_TITLES, right=False), tuple(rows), "Lines whose memory moved most"),
     ]
     if (chart := flame(lines)) is not None:
         blocks.append(dataclasses.replace(chart, name=f"{prefix}{chart.name}"))
@@ -98,16 +102,16 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
         blocks.append(Table(titled(_PATH_TITLES, right=False), tuple(paths), "Call paths"))
     objects = tuple(
         (
+            _title(lines.users_line(lines.paths[one.path])),
             words.count(one.number),
             words.size(one.nbytes),
-            _title(lines.users_line(lines.paths[one.path])),
             words.size(one.moved.to_device_bytes),
             words.size(one.moved.evicted_bytes),
         )
-        for one in lines.objects
+        for one in lines.objects[:_MOST_OBJECTS]
     )
     if objects:
-        blocks.append(Table(titled(_OBJECT_TITLES), objects, "Allocations that moved most"))
+        blocks.append(Table(_OBJECT_COLUMNS, objects, "Allocations that moved most"))
     yield Section("Which line", tuple(blocks), f"{prefix}lines")
 
 
@@ -170,24 +174,31 @@ def _sums(one: LineSum | CallPath) -> dict[str, Any]:
 def _title(line: ProgramLine | None) -> str:
     if line is None:
         return _NOBODY
-    inside = "" if line.function.startswith("<module") else f" in {words.plain_name(line.function)}"
+    function = words.plain_name(line.function.replace(".<locals>", ""))
+    inside = "" if function.startswith("<module") else f" in {function}"
     return f"{words.plain_name(Path(line.file).name, 40)}:{line.number}{inside}"
 
 
+def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
+    """Return who called a line, with what was copied for each; empty where it was one caller."""
+    of_caller: dict[str, int] = {}
+    for path in lines.paths:
+        if path.users is not None and lines.users_line(path) == line:
+            outer = path.lines[path.users + 1 : path.users + 2]
+            caller = _title(lines.lines[outer[0]]) if outer else "nobody"
+            of_caller[caller] = of_caller.get(caller, 0) + path.moved.copied_bytes
+    if len(of_caller) < 2:
+        return ""
+    busiest = sorted(of_caller.items(), key=lambda item: -item[1])[:_MOST_CALLERS]
+    return "; ".join(f"{caller}: {words.size(nbytes)}" for caller, nbytes in busiest)
+
+
 def _row(one: LineSum) -> tuple[str, ...]:
-    moved = one.moved
     return (
         _title(one.line),
-        "" if one.line is None else words.plain_name(one.line.function),
         "" if one.line is None else words.plain_name(one.line.text, 80),
-        words.count(one.allocations),
+        told(one),
         words.size(one.peak_bytes),
-        words.size(moved.brought_bytes),
-        f"{one.times:.1f}",
-        words.size(moved.faulted_bytes),
-        words.size(moved.evicted_bytes),
-        words.size(moved.read_back_bytes),
-        words.size(moved.dropped_bytes),
     )
 
 

@@ -103,7 +103,7 @@ def sections(
     has_hint : bool
         Whether to say how charts are read.
     """
-    found: list[Section] = []
+    found = [*by_line.page_sections(recording, prefix)]
     for number, device in enumerate(recording.devices):
         blocks: list[Block] = [_figures(recording, device)]
         if charts := _charts(recording, device, n_charted, prefix):
@@ -240,8 +240,7 @@ def _figures(recording: Recording, device: RecordedDevice) -> FigureGrid:
 
 
 def _background(recording: Recording, prefix: str) -> Iterator[Section]:
-    """Yield what is to be looked up: lines, blocks, all warnings, sources, settings."""
-    yield from by_line.page_sections(recording, prefix)
+    """Yield what is to be looked up: blocks, all warnings, sources, settings."""
     if recording.busiest:
         busiest = tuple(
             (f"{address:#x}", words.size(there), words.size(back))

@@ -95,25 +95,24 @@ class WatchedLines:
             numbers = tuple(distinct[told_lines[number]] for number in told)
             return numbers[: outermost_of_program([files[number] for number in numbers])]
 
+        paths: dict[tuple[int, ...], CallPath] = {}
+        number_of: list[int] = []  # of a path among those that differ in lines
+        order: dict[tuple[int, ...], int] = {}
+        for numbers, allocations, live_bytes, peak_bytes, moved in told_paths:
+            lines = kept(numbers)
+            users = users_place([files[number] for number in lines])
+            path = CallPath(lines, users, allocations, live_bytes, peak_bytes, MovedBytes(*moved))
+            paths[lines] = paths[lines].joined(path) if lines in paths else path
+            number_of.append(order.setdefault(lines, len(order)))
         return LineTraffic(
             self._how,
             tuple(
                 ProgramLine(file, number, function, _text(file, number))
                 for file, function, number in distinct
             ),
+            tuple(paths.values()),
             tuple(
-                CallPath(
-                    kept(numbers),
-                    users_place([files[number] for number in kept(numbers)]),
-                    allocations,
-                    live_bytes,
-                    peak_bytes,
-                    MovedBytes(*moved),
-                )
-                for numbers, allocations, live_bytes, peak_bytes, moved in told_paths
-            ),
-            tuple(
-                MovedObject(number, path, nbytes, live, MovedBytes(*moved))
+                MovedObject(number, number_of[path], nbytes, live, MovedBytes(*moved))
                 for number, path, nbytes, live, moved in told_objects
             ),
         )

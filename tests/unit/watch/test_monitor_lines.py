@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -229,3 +230,32 @@ def test_calls_are_as_wide_as_what_was_copied_of_their_memory(
     assert mine == 12 * MIB
     assert top < widths["first"][1]
     assert chart.x.end == 12 * MIB
+
+
+def test_a_line_with_several_callers_names_them_and_equal_paths_are_one(
+    make: Make, device: SimulatedDevice, pool: UvmResourceAdaptor
+) -> None:
+    def from_here() -> int:
+        return first(pool, 4 * MIB)
+
+    def from_there() -> list[int]:
+        return [first(pool, 2 * MIB) + 0 * first(pool, 2 * MIB) for _ in range(2)]
+
+    with make(lines=True) as m:
+        held = [(from_here(), 4 * MIB), *((pointer, 2 * MIB) for pointer in from_there())]
+        for pointer, nbytes in held:
+            device.touch(pointer, nbytes, write=True)
+            device.cpu_touch(pointer, nbytes)
+        recording = m.recording()
+    lines = lines_of(m)
+    assert [path.allocations for path in lines.paths if path.allocations] == [1, 4]
+    assert [lines.paths[one.path].allocations for one in lines.objects] == [1, 4, 4]
+    told = Report(recording).text(100)
+    number = first.__code__.co_firstlineno + 1
+    assert f"1. test_monitor_lines.py:{number} in first\n" in told
+    _, _, callers = told.partition("called by ")
+    assert re.match(
+        r"test_monitor_lines.py:\d+ in \S*from_here: 4.00 MiB; "
+        r"test_monitor_lines.py:\d+ in \S*from_there.*: 4.00 MiB ",
+        " ".join(callers.split()),
+    )
