@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Whose memory moved, with an interpreter that the test writes into memory.
+#include "../support/fake_interpreter.hpp"
+
 #include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/monitor/line_account.hpp>
 
@@ -15,71 +17,9 @@
 namespace rmm_uvm::monitor {
 namespace {
 
-using words = std::array<std::uintptr_t, 16>;
-
-template <typename object>
-std::uintptr_t address_of(object& of)
-{
-  return reinterpret_cast<std::uintptr_t>(&of);
-}
-
-constexpr std::size_t word         = sizeof(std::uintptr_t);
-constexpr std::size_t instructions = 4 * word;  // of a code object, after its head and its file
-
-/** @brief What Python keeps of a thread: a state, frames and code, laid out as nobody knows. */
-class fake_interpreter {
- public:
-  /** @param by_holder the state points to what points to the frame, as in Python 3.11 */
-  explicit fake_interpreter(bool by_holder, std::size_t depth = 3) : frames_(depth), objects_(depth)
-  {
-    for (std::size_t i = 0; i < depth; ++i) {
-      codes_.push_back({1, address_of(type_), 0x1000 + i});
-    }
-    for (std::size_t i = 0; i < depth; ++i) {
-      auto& frame = frames_[i];
-      frame[2]    = i + 1 < depth ? address_of(frames_[i + 1]) : 0;
-      frame[5]    = address_of(codes_[i]);
-      at(i, 2 * i);
-      objects_[i][3] = address_of(frame);
-    }
-    holder_[1] = address_of(frames_[0]);
-    state_[7]  = by_holder ? address_of(holder_) : address_of(frames_[0]);
-    state_[1]  = 0x123456789;  // no address
-  }
-
-  /** @brief A frame is at another instruction from now on. */
-  void at(std::size_t frame, std::size_t instruction)
-  {
-    frames_[frame][3] = address_of(codes_[frame]) + instructions + instruction;
-    at_.resize(frames_.size());
-    at_[frame] = instruction;
-  }
-  [[nodiscard]] std::vector<known_frame> known()
-  {
-    std::vector<known_frame> told;
-    for (std::size_t i = 0; i < frames_.size(); ++i) {
-      told.push_back({address_of(objects_[i]), {address_of(codes_[i]), at_[i], codes_[i][2]}});
-    }
-    return told;
-  }
-  [[nodiscard]] std::optional<frame_layout> layout()
-  {
-    return find_layout(address_of(state_), known(), facts());
-  }
-  [[nodiscard]] code_facts facts() { return {address_of(type_), instructions, 2 * word}; }
-  [[nodiscard]] std::uintptr_t state() { return address_of(state_); }
-  [[nodiscard]] words& code(std::size_t frame) { return codes_[frame]; }
-  [[nodiscard]] words& frame(std::size_t number) { return frames_[number]; }
-
- private:
-  words type_{};
-  std::array<std::uintptr_t, 32> state_{};
-  words holder_{};
-  std::vector<words> codes_;
-  std::vector<words> frames_;
-  std::vector<words> objects_;
-  std::vector<std::size_t> at_;
-};
+using tests::address_of;
+using tests::fake_interpreter;
+using tests::words;
 
 // Of the thread that runs the test.
 fake_interpreter* now = nullptr;
