@@ -87,6 +87,7 @@ BENCHMARKS = (
     _timed("model_speed", "planner/model_speed"),
     _timed("replay_speed", "planner/replay_speed"),
     _timed("trace_cost", "watching/trace_cost"),
+    _timed("lines_cost", "watching/lines_cost"),
     _timed("sampler_cost", "watching/sampler_cost"),
     _timed("ledger_cost", "pool/ledger_cost"),
     _timed("growth", "pool/growth"),

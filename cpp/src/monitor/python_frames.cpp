@@ -73,21 +73,25 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
   for (auto const& each : known) {
     frames.push_back(word_at(each.object + frame_in_object));
   }
+  careful_reader const reader;
+  // Where `holds` says yes for each frame: its number, an offset, and the word there.
   auto const in_all = [&](auto const& holds) {
     return first_word(words_of_frame, [&](std::size_t offset) {
       for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (!holds(i, word_at(frames[i] + offset))) { return false; }
+        if (!holds(i, offset, word_at(frames[i] + offset))) { return false; }
       }
       return true;
     });
   };
-  auto const code        = in_all([&](std::size_t i, std::uintptr_t value) {
+  auto const code = in_all([&](std::size_t i, std::size_t, std::uintptr_t value) {
     return (value & ~tag_bits) == known[i].place.code;
   });
-  auto const previous    = in_all([&](std::size_t i, std::uintptr_t value) {
-    return i + 1 == frames.size() || value == frames[i + 1];
+  // A frame of the interpreter's own may lie between.
+  auto const previous    = in_all([&](std::size_t i, std::size_t offset, std::uintptr_t value) {
+    bool const outermost = i + 1 == frames.size();
+    return outermost || value == frames[i + 1] || reader.has(value + offset, frames[i + 1]);
   });
-  auto const instruction = in_all([&](std::size_t i, std::uintptr_t value) {
+  auto const instruction = in_all([&](std::size_t i, std::size_t, std::uintptr_t value) {
     return value == known[i].place.code + facts.instructions + known[i].place.instruction;
   });
   if (!code || !previous || !instruction) { return std::nullopt; }
@@ -98,7 +102,9 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
   found.instructions_in_code = facts.instructions;
   found.file_in_code         = facts.file;
   found.code_type            = facts.type;
-  careful_reader const reader;
+  if (auto const outer = word_at(frames.back() + *previous); outer != 0) {
+    found.own_code = word_at(outer + *code) & ~tag_bits;
+  }
   auto const in_state = first_word(words_of_state, [&](std::size_t offset) {
     if (word_at(state + offset) == frames.front()) { return true; }
     found.frame_in_holder = first_word(2, [&](std::size_t inner) {
@@ -127,8 +133,9 @@ std::size_t read_frames(std::uintptr_t state,
   std::size_t count = 0;
   while (frame != 0 && count < frames.size()) {
     auto const code = word_at(frame + layout.code_in_frame) & ~tag_bits;
-    // The interpreter puts frames of its own between, which have no code.
-    if (code != 0 && word_at(code + type_in_object) == layout.code_type) {
+    // The interpreter puts frames of its own between, which have no code, or always the same.
+    if (code != 0 && code != layout.own_code &&
+        word_at(code + type_in_object) == layout.code_type) {
       auto const begin = code + layout.instructions_in_code;
       frames[count++]  = {code,
                           word_at(frame + layout.instruction_in_frame) - begin,

@@ -96,6 +96,17 @@ TEST(PythonFrames, WhatTheInterpreterPutsBetweenIsPassedOver)
   EXPECT_EQ(read_frames(python.state(), layout, read), 2U);
 }
 
+TEST(PythonFrames, FramesOfTheInterpretersOwnHaveItsCode)
+{
+  fake_interpreter python{true};
+  python.put_own_frames();
+  auto const layout = python.layout();
+  ASSERT_TRUE(layout);
+  std::array<code_place, 8> read{};
+  ASSERT_EQ(read_frames(python.state(), *layout, read), 3U);
+  EXPECT_EQ(read[2], python.known()[2].place);
+}
+
 TEST_F(LineAccount, WhatMovesIsOfTheLineThatAllocatedIt)
 {
   allocate(1000, 100, 4);

@@ -41,6 +41,18 @@ class fake_interpreter {
     state_[1]  = 0x123456789;  // no address
   }
 
+  /** @brief Puts frames of the interpreter's own before the outermost and after it, as 3.12 does.
+   */
+  void put_own_frames()
+  {
+    own_code_ = {1, address_of(type_)};
+    for (auto& frame : own_frames_) {
+      frame[5] = address_of(own_code_);
+    }
+    own_frames_[0][2]              = address_of(frames_.back());
+    frames_[frames_.size() - 2][2] = address_of(own_frames_[0]);
+    frames_.back()[2]              = address_of(own_frames_[1]);
+  }
   /** @brief A frame is at another instruction from now on. */
   void at(std::size_t frame, std::size_t instruction)
   {
@@ -74,6 +86,8 @@ class fake_interpreter {
   words type_{};
   std::array<std::uintptr_t, 32> state_{};
   words holder_{};
+  words own_code_{};
+  std::array<words, 2> own_frames_{};
   std::vector<words> codes_;
   std::vector<words> frames_;
   std::vector<words> objects_;

@@ -34,6 +34,7 @@ struct frame_layout {
   std::size_t instructions_in_code{0};
   std::size_t file_in_code{0};
   std::uintptr_t code_type{0};  ///< the type `code`
+  std::uintptr_t own_code{0};   ///< of frames that the interpreter puts between; 0: none
 };
 
 /** @brief What Python tells of its type `code`. */
@@ -48,7 +49,7 @@ struct code_facts {
  *
  * No version of Python is assumed, but for the beginning of objects and of the type `frame`.
  * @param state of this thread, which holds the GIL
- * @param known frames of this thread, the innermost first, two at least
+ * @param known all frames of this thread, the innermost first, two at least
  * @return nothing where the frames are not found, or what is read does not agree with what is known
  */
 [[nodiscard]] std::optional<frame_layout> find_layout(std::uintptr_t state,
