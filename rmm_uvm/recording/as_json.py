@@ -63,9 +63,12 @@ def restored(values: Any, raw_samples: bytes) -> Recording:
     if (samples["time_ns"][1:] < samples["time_ns"][:-1]).any():
         raise DataError("samples that go back in time")
     causes, budgets = told.pop("causes", None), told.pop("budgets", {})
+    fields = fields_of(Recording, told, "it", left_out=("samples",))
+    if (lines := fields.get("lines")) is not None and not lines.holds_together:
+        raise DataError("lines whose call paths or allocations name others that are not there")
     return Recording(
         samples=samples,
-        **fields_of(Recording, told, "it", left_out=("samples",)),
+        **fields,
         causes=None if causes is None else _causes_of(causes),
         budgets={
             device_id: dataclasses.asdict(budget)

@@ -175,6 +175,16 @@ class LineTraffic:
     paths: tuple[CallPath, ...] = ()
     objects: tuple[MovedObject, ...] = ()
 
+    @property
+    def holds_together(self) -> bool:
+        """Whether every number names something that is there."""
+        n_lines, n_paths = range(len(self.lines)), range(len(self.paths))
+        return all(one.path in n_paths for one in self.objects) and all(
+            all(number in n_lines for number in path.lines)
+            and (path.users is None or path.users in range(len(path.lines)))
+            for path in self.paths
+        )
+
     def users_line(self, path: CallPath) -> ProgramLine | None:
         """Return the program's own line of a path; None where it is not known."""
         return None if path.users is None else self.lines[path.lines[path.users]]

@@ -39,13 +39,14 @@ class careful_reader {
   {
     if (file_ >= 0) { ::close(file_); }
   }
-  [[nodiscard]] bool has(std::uintptr_t address, std::uintptr_t value) const noexcept
+  /** @return 0 where there is none */
+  [[nodiscard]] std::uintptr_t word_at(std::uintptr_t address) const noexcept
   {
     std::uintptr_t found = 0;
-    return file_ >= 0 && address % word == 0 &&
-           ::pread(file_, &found, word, static_cast<off_t>(address)) ==
-             static_cast<ssize_t>(word) &&
-           found == value;
+    bool const is_read =
+      file_ >= 0 && address % word == 0 &&
+      ::pread(file_, &found, word, static_cast<off_t>(address)) == static_cast<ssize_t>(word);
+    return is_read ? found : 0;
   }
 
  private:
@@ -69,16 +70,16 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
                                         code_facts const& facts)
 {
   if (state == 0 || known.size() < 2) { return std::nullopt; }
+  careful_reader const reader;  // another Python may keep something else there
   std::vector<std::uintptr_t> frames;
   for (auto const& each : known) {
-    frames.push_back(word_at(each.object + frame_in_object));
+    frames.push_back(reader.word_at(each.object + frame_in_object));
   }
-  careful_reader const reader;
   // Where `holds` says yes for each frame: its number, an offset, and the word there.
   auto const in_all = [&](auto const& holds) {
     return first_word(words_of_frame, [&](std::size_t offset) {
       for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (!holds(i, offset, word_at(frames[i] + offset))) { return false; }
+        if (!holds(i, offset, reader.word_at(frames[i] + offset))) { return false; }
       }
       return true;
     });
@@ -89,7 +90,7 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
   // A frame of the interpreter's own may lie between.
   auto const previous    = in_all([&](std::size_t i, std::size_t offset, std::uintptr_t value) {
     bool const outermost = i + 1 == frames.size();
-    return outermost || value == frames[i + 1] || reader.has(value + offset, frames[i + 1]);
+    return outermost || value == frames[i + 1] || reader.word_at(value + offset) == frames[i + 1];
   });
   auto const instruction = in_all([&](std::size_t i, std::size_t, std::uintptr_t value) {
     return value == known[i].place.code + facts.instructions + known[i].place.instruction;
@@ -102,13 +103,13 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
   found.instructions_in_code = facts.instructions;
   found.file_in_code         = facts.file;
   found.code_type            = facts.type;
-  if (auto const outer = word_at(frames.back() + *previous); outer != 0) {
-    found.own_code = word_at(outer + *code) & ~tag_bits;
+  if (auto const outer = reader.word_at(frames.back() + *previous); outer != 0) {
+    found.own_code = reader.word_at(outer + *code) & ~tag_bits;
   }
   auto const in_state = first_word(words_of_state, [&](std::size_t offset) {
-    if (word_at(state + offset) == frames.front()) { return true; }
+    if (reader.word_at(state + offset) == frames.front()) { return true; }
     found.frame_in_holder = first_word(2, [&](std::size_t inner) {
-      return reader.has(word_at(state + offset) + inner, frames.front());
+      return reader.word_at(reader.word_at(state + offset) + inner) == frames.front();
     });
     return found.frame_in_holder.has_value();
   });

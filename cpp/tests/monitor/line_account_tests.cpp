@@ -83,7 +83,7 @@ TEST(PythonFrames, AreNotReadWhereWhatIsKnownSaysOtherwise)
   EXPECT_FALSE(find_layout(python.state(), known, python.facts()));
   EXPECT_FALSE(find_layout(python.state(), std::span{known}.first(1), python.facts()));
   EXPECT_FALSE(find_layout(0, python.known(), python.facts()));
-  words other{};
+  std::array<std::uintptr_t, 32> other{};
   EXPECT_FALSE(find_layout(address_of(other), python.known(), python.facts()));
 }
 

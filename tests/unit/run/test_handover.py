@@ -17,6 +17,13 @@ from rmm_uvm.errors import DataError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.as_json import plain, restored
 from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.line_traffic import (
+    CallPath,
+    LineTraffic,
+    MovedBytes,
+    MovedObject,
+    ProgramLine,
+)
 from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.report import Report
@@ -43,6 +50,12 @@ def recording() -> Recording:
         sources={"cupti": Availability(available=False, reason="not asked for")},
         causes={"columns": ["time_seconds", "device_id"], "rows": [[np.int64(3), 0]]},
         busiest=((4096, 1, 2),),
+        lines=LineTraffic(
+            "known",
+            (ProgramLine("a.py", 3, "f", "x = 1"),),
+            (CallPath((0,), 0, 2, 3, 4, MovedBytes(5, 6, 7, 8, 9)),),
+            (MovedObject(1, 0, 2, True, MovedBytes(1)),),
+        ),
         budgets={0: dataclasses.asdict(BUDGET)},
         began="2026-11-21T12:00:00+00:00",
         interval_seconds=0.1,
@@ -159,3 +172,19 @@ def test_samples_that_are_cut_off_are_an_error(tmp_path: Path) -> None:
     samples.write_bytes(samples.read_bytes()[:-1])
     with pytest.raises(DataError, match="cut off"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("which", "wrong"),
+    [
+        ("paths", {"lines": [1]}),
+        ("paths", {"lines": [-1]}),
+        ("paths", {"users": 1}),
+        ("objects", {"path": 1}),
+    ],
+)
+def test_lines_that_name_what_is_not_there_are_refused(which: str, wrong: dict[str, Any]) -> None:
+    told = plain(recording())
+    told["lines"][which][0] |= wrong
+    with pytest.raises(DataError, match="lines whose call paths or allocations name others"):
+        restored(told, recording().samples.tobytes())
