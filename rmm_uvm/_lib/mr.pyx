@@ -216,6 +216,25 @@ cdef ManagedMemoryResource _managed_below(DeviceMemoryResource mr):
     return None
 
 
+cdef MemoryObserver _account_of_new = None
+
+
+def begin_account(MemoryObserver account not None):
+    """Tell an account of every `UvmResourceAdaptor` that is made from now on, as `set_account`.
+
+    A program may make a pool, and allocate from it, before anybody looks for new ones.
+    """
+    global _account_of_new
+    _account_of_new = account
+
+
+def end_account(MemoryObserver account not None):
+    """End that; nothing if another account took the place."""
+    global _account_of_new
+    if _account_of_new is account:
+        _account_of_new = None
+
+
 @cython.no_gc_clear
 cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     """Outermost adaptor of a managed chain: prefetch-on-allocate that is free while data fit.
@@ -269,6 +288,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
             )
         )
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+        if _account_of_new is not None:
+            self.set_account(_account_of_new)
 
     def __dealloc__(self):
         # Before the upstream wrapper goes, for the same reason as in RMM's own adaptors.

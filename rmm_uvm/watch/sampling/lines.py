@@ -11,7 +11,7 @@ import linecache
 from collections.abc import Sequence
 
 from rmm_uvm._lib.lines import LineAccount
-from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.mr import UvmResourceAdaptor, begin_account, end_account
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.line_traffic import (
@@ -51,7 +51,6 @@ class WatchedLines:
 
     def __init__(self, device_ids: Sequence[int]) -> None:
         self._device_ids = tuple(device_ids)
-        self._observed = False
         self._how = ""
         self._refused = ""
         self._account: LineAccount | None = None
@@ -59,24 +58,26 @@ class WatchedLines:
             self._account = LineAccount()
         except AvailabilityError as error:
             self._refused = str(error)
+        else:
+            begin_account(self._account)
 
     def observe(self, adaptor: UvmResourceAdaptor) -> None:
-        """Keep account of what an adaptor allocates from now on."""
+        """Keep account of what an adaptor allocates from now on; those made later are told of."""
         if self._account is not None:
             adaptor.set_account(self._account)
-            self._observed = True
             self._look(adaptor)
 
     @property
     def available(self) -> Availability:
         """Whether lines can be told, and if not, why."""
-        reason = self._refused or ("" if self._observed else _NO_POOL)
+        reason = self._refused or ("" if self._how else _NO_POOL)
         return Availability(available=not reason, reason=reason)
 
     def close(self) -> None:
         """End the account; what is known stays."""
         if self._account is None:
             return
+        end_account(self._account)
         for adaptor in map(chain.own_adaptor, self._device_ids):
             if adaptor is not None:
                 self._look(adaptor)
@@ -85,7 +86,7 @@ class WatchedLines:
 
     def recorded(self) -> LineTraffic | None:
         """Return what is known so far; None where nothing can be."""
-        if self._account is None or not self._observed:
+        if self._account is None or not self._how:
             return None
         told_lines, told_paths, told_objects = self._account.report()
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}

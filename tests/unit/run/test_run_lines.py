@@ -40,6 +40,15 @@ for _ in range({n}):
     use(kept[-1], write=True)
     use(buffer, write=True)
 """
+OWN_POOL = """
+rmm_uvm.reinitialize(device_budget="32MiB", monitor=False, libraries=())
+device = rmm.mr.get_current_device_resource().driver
+"""
+TEMPORARY = """
+def scratch(n): return rmm.DeviceBuffer(size=n * MIB)
+for each in range(30):
+    use(scratch(4 + 2 * (each % 4)), write=True)
+"""
 FITS = """
 def load(n): return [rmm.DeviceBuffer(size=4 * MIB) for _ in range(n)]
 for part in load(4):
@@ -87,9 +96,18 @@ def test_a_leak_is_the_line_that_keeps_what_it_made(tmp_path: Path, n: int, step
     assert all(one["live_bytes"] <= 4 << 20 for one in others)
 
 
-def test_a_program_whose_memory_fits_has_no_culprit(tmp_path: Path) -> None:
-    _, told = figures(tmp_path, FITS)
+@pytest.mark.parametrize("program", [FITS, TEMPORARY])
+def test_a_program_whose_memory_fits_has_no_culprit(tmp_path: Path, program: str) -> None:
+    _, told = figures(tmp_path, program)
     assert "by line: no memory of the program's lines moved" in told
+
+
+def test_a_pool_that_the_program_makes_itself_is_known_from_its_first_allocation(
+    tmp_path: Path,
+) -> None:
+    report, _ = figures(tmp_path, OWN_POOL + LOOP.format(n=6, each=8, order="list"))
+    top = report["lines"]["by_line"][0]
+    assert (top["function"].partition(".")[0], top["allocations"]) == ("load", 6)
 
 
 def test_without_a_pool_it_says_why_there_are_no_lines(tmp_path: Path) -> None:
