@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,6 @@ def test_without_a_pool_it_says_why_there_are_no_lines(tmp_path: Path) -> None:
 
 def test_a_command_has_lines_too(tmp_path: Path) -> None:
     path, told = script(tmp_path, HEAD + LOOP.format(n=6, each=8, order="list")), tmp_path / "j"
-    done = run(tmp_path, *BUDGET, "--lines", "--json", told, "--", "python", path)
+    done = run(tmp_path, *BUDGET, "--lines", "--json", told, "--", sys.executable, path)
     assert done.returncode == 0, done.stderr
     assert json.loads(told.read_text())["lines"]["by_line"][0]["function"].startswith("load")
