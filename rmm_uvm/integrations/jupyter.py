@@ -161,16 +161,19 @@ class _Magics:
     def _watched(self, name: str, wanted: tuple[str, ...]) -> Iterator[None]:
         """Watch what runs inside; print at its end, also if it fails."""
         __tracebackhide__ = True
-        monitor, problem = _found(wanted, devices_to_watch(None)), ""
-        own = None
-        if monitor is None:
-            try:
-                own = monitor = _temporary(wanted)
-            except UvmError as error:
-                problem = str(error)
-        if own is not None and "--lines" in wanted:
-            self._of_lines, own = own, None
-        lines = monitor.recording().lines if monitor is not None and "--lines" in wanted else None
+        monitor = of_lines = own = None
+        problem = ""
+        device_ids = devices_to_watch(None)
+        try:
+            if "--lines" in wanted:
+                of_lines = self._monitor_of_lines(device_ids)
+            others = tuple(each for each in wanted if each != "--lines")  # of this cell alone
+            monitor = _found(others, device_ids)
+            if monitor is None:
+                own = monitor = _temporary(others)
+        except UvmError as error:
+            problem = str(error)
+        lines = of_lines.recording().lines if of_lines is not None else None
         begin_seconds = 0.0 if monitor is None or own else _now(monitor)
         clock = time.perf_counter()
         try:
@@ -186,10 +189,17 @@ class _Magics:
                 if own is not None:
                     own.stop()
                 self._last = recording = monitor.recording()
-                moved = recording.lines.since(lines) if recording.lines is not None else None
-                asked = moved if "--lines" in wanted else None
-                recording = dataclasses.replace(recording, lines=asked)
+                now = of_lines.recording().lines if of_lines is not None else None
+                moved = now.since(lines) if now is not None else None
+                recording = dataclasses.replace(recording, lines=moved)
                 print(cell_summary(recording, begin_seconds, end_seconds, name))
+
+    def _monitor_of_lines(self, device_ids: tuple[int, ...]) -> Monitor:
+        """Return a monitor that tells lines, and goes on: one that runs, or else a new one."""
+        found = _found(("--lines",), device_ids)
+        if found is None:
+            found = self._of_lines = _temporary(("--lines",))
+        return found
 
 
 def _awaits(error: SyntaxError) -> bool:

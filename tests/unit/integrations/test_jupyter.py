@@ -264,6 +264,43 @@ def test_cell_with_lines_names_its_own_line(run: Run, capsys: pytest.CaptureFixt
     assert running() == ()
 
 
+def test_options_beside_lines_are_of_their_cell_and_lines_go_on(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(
+        "import rmm, rmm_uvm\nrmm_uvm.reinitialize(monitor=False)\n"
+        "mr = rmm.mr.get_current_device_resource()\ndevice = mr.driver"
+    )
+    run("%%uvm one --lines\npart = rmm.DeviceBuffer(size=4 << 20)")
+    (kept,) = running()
+    capsys.readouterr()
+    run(
+        "%%uvm two --lines --faults\ndevice.touch(part.ptr, part.size, write=True)\n"
+        "device.cpu_touch(part.ptr, part.size);"
+    )
+    told = capsys.readouterr().out
+    assert "read by the CPU 4.00 MiB" in told
+    assert "part = rmm.DeviceBuffer(size=4 << 20)" in told
+    assert "GPU faults" in told
+    assert running() == (kept,)
+    assert not kept.sources["faults"]
+    run("%%uvm three\n1;")
+    assert "GPU faults" not in capsys.readouterr().out
+    run("del part; rmm_uvm.restore()")
+    run("%unload_ext rmm_uvm")
+    assert running() == ()
+
+
+def test_first_cell_with_lines_and_faults_leaves_lines_only(run: Run) -> None:
+    run("import rmm_uvm\nrmm_uvm.reinitialize(monitor=False)")
+    run("%%uvm --lines --faults\n1;")
+    (kept,) = running()
+    assert kept.sources["lines"]
+    assert not kept.sources["faults"]
+    run("rmm_uvm.restore()")
+    run("%unload_ext rmm_uvm")
+
+
 @pytest.mark.parametrize("text", ["%%uvm --nonsense\n1", "%uvm_report now"])
 def test_magic_with_unknown_options_is_one_line(
     text: str, run: Run, capsys: pytest.CaptureFixture[str]
