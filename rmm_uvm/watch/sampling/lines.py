@@ -91,6 +91,8 @@ class WatchedLines:
         told_lines, told_paths, told_objects = self._account.report()
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
         files = [file for file, _, _ in distinct]
+        for file in dict.fromkeys(files):
+            linecache.checkcache(file)  # else a file that changed has another line's text
 
         def kept(told: tuple[int, ...]) -> tuple[int, ...]:
             numbers = tuple(distinct[told_lines[number]] for number in told)

@@ -163,6 +163,24 @@ def test_a_forked_child_counts_nothing(make: Make, pool: UvmResourceAdaptor) -> 
     assert "second" not in found
 
 
+def test_text_of_a_line_is_that_of_the_file_as_it_is_now(
+    make: Make, pool: UvmResourceAdaptor, tmp_path: Path
+) -> None:
+    file = tmp_path / "etl.py"
+    kept = []
+
+    def texts_of(code: str) -> dict[int, str]:
+        file.write_text(code)
+        kept.append(compile(code, str(file), "exec"))
+        exec(kept[-1], {"pool": pool})
+        return {one.number: one.text for one in lines_of(m).lines if one.file == str(file)}
+
+    with make(lines=True) as m:
+        assert texts_of("pool.allocate(512)\n") == {1: "pool.allocate(512)"}
+        edited = texts_of("# moved down\npool.allocate(512)\n")
+    assert edited[2] == "pool.allocate(512)"
+
+
 def test_a_trace_beside_it_has_every_allocation(
     make: Make, pool: UvmResourceAdaptor, tmp_path: Path
 ) -> None:
