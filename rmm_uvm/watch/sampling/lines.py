@@ -8,6 +8,7 @@ Does not cover how a thread's line is read; see `rmm_uvm._lib.lines`.
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Sequence
 
 from rmm_uvm._lib.lines import LineAccount
@@ -27,6 +28,8 @@ from rmm_uvm.watch.sampling import chain
 __all__ = ["WatchedLines"]
 
 _MOST_CHARACTERS = 160  # of a line's text
+_OWN_FRAME = ("<listcomp>", "<setcomp>", "<dictcomp>")  # before Python 3.12
+_INNER = re.compile(r"(?:^|\.)(?:<locals>\.)?<(?:listcomp|setcomp|dictcomp|genexpr)>")
 _NO_POOL = "lines are told of memory of rmm_uvm's pool, and there was none"
 _SIMULATED = "every byte that moved on the simulated device is known"
 _BUDGET = "what the budget moved is known, and page faults as far as the budget found them"
@@ -88,14 +91,20 @@ class WatchedLines:
         """Return what is known so far; None where nothing can be."""
         if self._account is None or not self._how:
             return None
-        told_lines, told_paths, told_objects = self._account.report()
+        read_lines, told_paths, told_objects = self._account.report()
+        told_lines = [(file, _function(name), number) for file, name, number in read_lines]
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
         files = [file for file, _, _ in distinct]
         for file in dict.fromkeys(files):
             linecache.checkcache(file)  # else a file that changed has another line's text
 
         def kept(told: tuple[int, ...]) -> tuple[int, ...]:
-            numbers = tuple(distinct[told_lines[number]] for number in told)
+            # Who called a comprehension is the function that it is in, which is named already.
+            numbers = tuple(
+                distinct[told_lines[number]]
+                for inner, number in zip((None, *told), told, strict=False)
+                if inner is None or not read_lines[inner][1].endswith(_OWN_FRAME)
+            )
             return numbers[: outermost_of_program([files[number] for number in numbers])]
 
         paths: dict[tuple[int, ...], CallPath] = {}
@@ -125,6 +134,17 @@ class WatchedLines:
             self._how = _SIMULATED
         else:
             self._how = _BUDGET if adaptor.budget is not None else _ASKED
+
+
+def _function(name: str) -> str:
+    """Return the function that code is in: comprehensions are no functions to who reads them.
+
+    Examples
+    --------
+    >>> _function("load.<locals>.<listcomp>"), _function("<genexpr>"), _function("f.<locals>.g")
+    ('load', '<module>', 'f.<locals>.g')
+    """
+    return _INNER.sub("", name).removeprefix(".<locals>.") or "<module>"
 
 
 def _text(file: str, number: int) -> str:

@@ -181,6 +181,40 @@ def test_text_of_a_line_is_that_of_the_file_as_it_is_now(
     assert edited[2] == "pool.allocate(512)"
 
 
+def test_comprehensions_are_lines_of_their_function(
+    make: Make, pool: UvmResourceAdaptor, tmp_path: Path
+) -> None:
+    file = tmp_path / "etl.py"
+    code = """
+def load():
+    of_list = [pool.allocate(512) for _ in range(2)]
+    of_sets = {n: [{pool.allocate(512)} for _ in range(2)] for n in range(2)}
+    return sum(pool.allocate(512) for _ in range(2))
+load()
+[pool.allocate(512) for _ in range(2)]
+"""
+    file.write_text(code)
+    with make(lines=True) as m:
+        exec(compile(code, str(file), "exec"), {"pool": pool})
+        lines = lines_of(m)
+    paths = [
+        [
+            (one.function, one.number)
+            for one in map(lines.lines.__getitem__, path.lines)
+            if one.file == str(file)
+        ]
+        for path in lines.paths
+        if path.allocations
+    ]
+    top = ("<module>", 6)
+    assert paths == [
+        [("load", 3), top],
+        [("load", 4), top],
+        [("load", 5), ("load", 5), top],  # a generator is called by who takes from it
+        [("<module>", 7)],
+    ]
+
+
 def test_a_trace_beside_it_has_every_allocation(
     make: Make, pool: UvmResourceAdaptor, tmp_path: Path
 ) -> None:
