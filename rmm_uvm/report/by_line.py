@@ -14,6 +14,7 @@ from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
 from rmm_uvm.report.document import Block, Paragraph, Section, Table, TableColumn, titled
 from rmm_uvm.report.flame import flame
+from rmm_uvm.support.user_line import users_place
 
 __all__ = ["as_dict", "page_sections", "summary_lines", "told"]
 
@@ -23,6 +24,7 @@ _MOST_OBJECTS = 10
 _MOST_CALLERS = 2
 _TEXT_WIDTH = 52  # with its indent within a terminal of 60 columns
 _NOBODY = "no line known: allocated earlier, or by no thread of Python"
+_NO_CALLER = "no line of the program"
 _OFTEN = 1.5  # as often as that, and it came back again and again
 _TITLES = ("Line", "Code", "What moved", "Most at a time")
 _OBJECT_COLUMNS = (
@@ -180,17 +182,21 @@ def _title(line: ProgramLine | None) -> str:
 
 
 def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
-    """Return who called a line, with what was copied for each; empty where it was one caller."""
-    of_caller: dict[str, int] = {}
+    """Return which lines of the program called one, and what was copied; empty for one caller."""
+    of_caller: dict[ProgramLine | None, int] = {}
     for path in lines.paths:
         if path.users is not None and lines.users_line(path) == line:
-            outer = path.lines[path.users + 1 : path.users + 2]
-            caller = _title(lines.lines[outer[0]]) if outer else "nobody"
+            outer = [lines.lines[number] for number in path.lines[path.users + 1 :]]
+            place = users_place([one.file for one in outer])
+            caller = None if place is None else outer[place]
             of_caller[caller] = of_caller.get(caller, 0) + path.moved.copied_bytes
     if len(of_caller) < 2:
         return ""
     busiest = sorted(of_caller.items(), key=lambda item: -item[1])[:_MOST_CALLERS]
-    return "; ".join(f"{caller}: {words.size(nbytes)}" for caller, nbytes in busiest)
+    return "; ".join(
+        f"{_NO_CALLER if caller is None else _title(caller)}: {words.size(nbytes)}"
+        for caller, nbytes in busiest
+    )
 
 
 def _row(one: LineSum) -> tuple[str, ...]:

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What reports say of lines, of recordings that are made up."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
+from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.report import Report
+
+from . import recordings
+
+MIB = 1 << 20
+LIBRARY = "/venv/lib/python3.11/site-packages/frames/core.py"
+
+
+def path_of(*lines: int, users: int | None = 0, mib: int = 1) -> CallPath:
+    return CallPath(lines, users, 1, mib * MIB, mib * MIB, MovedBytes(brought_bytes=mib * MIB))
+
+
+def recording_of(lines: tuple[ProgramLine, ...], *paths: CallPath) -> Recording:
+    traffic = LineTraffic("as was asked for", lines, paths)
+    assert traffic.holds_together
+    return dataclasses.replace(recordings.fitting(), lines=traffic)
+
+
+def test_callers_are_lines_of_the_program_each_by_itself() -> None:
+    lines = (
+        ProgramLine("/etl/load.py", 3, "load"),
+        ProgramLine(LIBRARY, 70, "apply"),
+        ProgramLine("/etl/one/main.py", 9, "main"),
+        ProgramLine("/etl/two/main.py", 9, "main"),
+    )
+    ours, theirs, nobodys = path_of(0, 1, 2, mib=3), path_of(0, 1, 3, mib=2), path_of(0)
+    told = " ".join(Report(recording_of(lines, ours, theirs)).text(100).split())
+    assert "called by main.py:9 in main: 3.00 MiB; main.py:9 in main: 2.00 MiB" in told
+    told = " ".join(Report(recording_of(lines, ours, nobodys)).text(100).split())
+    assert "called by main.py:9 in main: 3.00 MiB; no line of the program: 1.00 MiB" in told
