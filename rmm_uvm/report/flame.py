@@ -78,12 +78,12 @@ def _tree(lines: LineTraffic) -> _Node:
 
 
 def _where_paths_part(root: _Node) -> _Node:
-    """Leave out the calls that all paths begin with, but for the last of them."""
+    """Leave out the calls that all known paths begin with, but for the last; all bytes stay."""
     while len(root.callees) == 1:
         (only,) = root.callees.values()
         if len(only.callees) != 1:
             break
-        root = only
+        root = dataclasses.replace(only, nbytes=root.nbytes)
     return root
 
 

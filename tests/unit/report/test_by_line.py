@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report
+from rmm_uvm.report.flame import flame
 
 from . import recordings
 
@@ -38,3 +41,14 @@ def test_callers_are_lines_of_the_program_each_by_itself() -> None:
     assert "called by main.py:9 in main: 3.00 MiB; main.py:9 in main: 2.00 MiB" in told
     told = " ".join(Report(recording_of(lines, ours, nobodys)).text(100).split())
     assert "called by main.py:9 in main: 3.00 MiB; no line of the program: 1.00 MiB" in told
+
+
+@pytest.mark.parametrize("others", [(), (1,)])
+def test_all_bytes_of_a_flame_graph_have_those_of_no_known_line(others: tuple[int, ...]) -> None:
+    lines = tuple(ProgramLine("etl.py", number, "f") for number in range(1, 5))
+    known = (path_of(0, 2, 3), *(path_of(each, mib=4) for each in others))
+    chart = flame(LineTraffic("", lines, (path_of(users=None, mib=2), *known)))
+    assert chart is not None
+    nbytes = (3 + 4 * len(others)) * MIB
+    assert chart.x.end == nbytes
+    assert f"{nbytes // MIB}.00 MiB in all" in chart.caption
