@@ -23,7 +23,9 @@ _MOST_IN_PAGE = 50
 _MOST_OBJECTS = 10
 _MOST_CALLERS = 2
 _TEXT_WIDTH = 52  # with its indent within a terminal of 60 columns
-_NOBODY = "no line known: allocated earlier, or by no thread of Python"
+_NOBODY = (
+    "no line known: allocated earlier, by no thread of Python, or on a path past the first 65,536"
+)
 _NO_CALLER = "no line of the program"
 _OFTEN = 1.5  # as often as that, and it came back again and again
 _TITLES = ("Line", "Code", "What moved", "Most at a time")
@@ -118,12 +120,16 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
 
 
 def as_dict(recording: Recording) -> dict[str, Any] | None:
-    """Return all lines, call paths and allocations as plain values; None without them."""
+    """Return all lines, call paths and allocations as plain values; None without them.
+
+    Paths name lines by their number in the list of all, from 0, the innermost first.
+    """
     lines = recording.lines
     if lines is None:
         return None
     return {
         "how": lines.how,
+        "lines": [_where(line) for line in lines.lines],
         "by_line": [
             {
                 **_where(one.line),
@@ -134,7 +140,7 @@ def as_dict(recording: Recording) -> dict[str, Any] | None:
         ],
         "by_path": [
             {
-                "lines": [_where(lines.lines[number]) for number in path.lines],
+                "lines": list(path.lines),
                 "users": path.users,
                 **_sums(path),
             }

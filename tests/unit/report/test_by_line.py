@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
 from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report
+from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.flame import flame
 
 from . import recordings
@@ -52,3 +54,28 @@ def test_all_bytes_of_a_flame_graph_have_those_of_no_known_line(others: tuple[in
     nbytes = (3 + 4 * len(others)) * MIB
     assert chart.x.end == nbytes
     assert f"{nbytes // MIB}.00 MiB in all" in chart.caption
+
+
+def test_figures_of_deep_paths_name_each_line_once() -> None:
+    text = "part = " + "x" * 60
+    lines = tuple(ProgramLine(f"/etl/{n}.py", n, f"step_{n}", text) for n in range(80))
+    paths = [path_of(*range(n % 7, 80), users=0) for n in range(500)]
+    recording = recording_of(lines, *paths)
+    told = as_dict(recording)["lines"]
+    assert told["lines"][3] == {
+        "file": "/etl/3.py",
+        "line": 3,
+        "function": "step_3",
+        "text": text,
+    }
+    assert told["by_path"][3]["lines"] == list(range(3, 80))
+    assert Report(recording).to_json().count(text) == 80 + 7  # and by line
+    assert len(json.dumps(told)) < 500_000
+
+
+def test_memory_of_no_known_line_is_told_with_all_reasons() -> None:
+    told = " ".join(Report(recording_of((), path_of(users=None))).text(100).split())
+    assert (
+        "1. no line known: allocated earlier, by no thread of Python, or on a path past the "
+        "first 65,536 " in told
+    )

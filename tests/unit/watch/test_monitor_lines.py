@@ -254,7 +254,7 @@ def test_as_json_and_as_a_page_all_lines_are_there(
     assert told["by_line"][0]["text"] == "return pool.allocate(nbytes)"
     assert told["by_line"][0]["read_back_bytes"] == 4 * MIB
     assert told["objects"][0]["bytes"] == 4 * MIB
-    inner, outer = told["by_path"][0]["lines"][:2]
+    inner, outer = (told["lines"][number] for number in told["by_path"][0]["lines"][:2])
     assert inner["function"] == "first"
     assert outer["function"] == test_as_json_and_as_a_page_all_lines_are_there.__name__
     assert [one.title for one in sections(recording, 1) if one.title == "Which line"]
