@@ -122,7 +122,11 @@ def cells(budget: ResidencyStatistics | None) -> list[tuple[str, str, str]]:
             if budget.neighbor_bytes
             else "copied to the host",
         ),
-        ("Dropped for the budget", words.size(budget.dropped_bytes), "dead, and so not copied"),
+        (
+            "Dropped for the budget",
+            words.size(budget.dropped_bytes),
+            "whole blocks, dead and so not copied",
+        ),
         ("Fetched back", words.size(_fetched_bytes(budget)), "asked for, or ahead of use"),
         (
             "Faulted in beside",

@@ -53,7 +53,7 @@ def told(one: LineSum) -> str:
     for name, nbytes in (
         ("evicted", moved.evicted_bytes),
         ("read by the CPU", moved.read_back_bytes),
-        ("dropped dead", moved.dropped_bytes),
+        ("share of blocks dropped dead", moved.dropped_bytes),
     ):
         if nbytes:
             said.append(f"{name} {words.size(nbytes)}")

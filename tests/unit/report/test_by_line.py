@@ -9,10 +9,11 @@ import json
 
 import pytest
 
-from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
+from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report
 from rmm_uvm.report.as_dict import as_dict
+from rmm_uvm.report.by_line import told
 from rmm_uvm.report.flame import flame
 
 from . import recordings
@@ -39,10 +40,10 @@ def test_callers_are_lines_of_the_program_each_by_itself() -> None:
         ProgramLine("/etl/two/main.py", 9, "main"),
     )
     ours, theirs, nobodys = path_of(0, 1, 2, mib=3), path_of(0, 1, 3, mib=2), path_of(0)
-    told = " ".join(Report(recording_of(lines, ours, theirs)).text(100).split())
-    assert "called by main.py:9 in main: 3.00 MiB; main.py:9 in main: 2.00 MiB" in told
-    told = " ".join(Report(recording_of(lines, ours, nobodys)).text(100).split())
-    assert "called by main.py:9 in main: 3.00 MiB; no line of the program: 1.00 MiB" in told
+    text = " ".join(Report(recording_of(lines, ours, theirs)).text(100).split())
+    assert "called by main.py:9 in main: 3.00 MiB; main.py:9 in main: 2.00 MiB" in text
+    text = " ".join(Report(recording_of(lines, ours, nobodys)).text(100).split())
+    assert "called by main.py:9 in main: 3.00 MiB; no line of the program: 1.00 MiB" in text
 
 
 @pytest.mark.parametrize("others", [(), (1,)])
@@ -61,21 +62,27 @@ def test_figures_of_deep_paths_name_each_line_once() -> None:
     lines = tuple(ProgramLine(f"/etl/{n}.py", n, f"step_{n}", text) for n in range(80))
     paths = [path_of(*range(n % 7, 80), users=0) for n in range(500)]
     recording = recording_of(lines, *paths)
-    told = as_dict(recording)["lines"]
-    assert told["lines"][3] == {
+    figures = as_dict(recording)["lines"]
+    assert figures["lines"][3] == {
         "file": "/etl/3.py",
         "line": 3,
         "function": "step_3",
         "text": text,
     }
-    assert told["by_path"][3]["lines"] == list(range(3, 80))
+    assert figures["by_path"][3]["lines"] == list(range(3, 80))
     assert Report(recording).to_json().count(text) == 80 + 7  # and by line
-    assert len(json.dumps(told)) < 500_000
+    assert len(json.dumps(figures)) < 500_000
+
+
+def test_dropped_bytes_of_a_line_are_told_as_its_share_of_the_blocks() -> None:
+    moved = MovedBytes(evicted_bytes=MIB, dropped_bytes=3 * MIB)
+    one = LineSum(None, 1, 0, 4 * MIB, moved)
+    assert told(one) == "evicted 1.00 MiB; share of blocks dropped dead 3.00 MiB"
 
 
 def test_memory_of_no_known_line_is_told_with_all_reasons() -> None:
-    told = " ".join(Report(recording_of((), path_of(users=None))).text(100).split())
+    text = " ".join(Report(recording_of((), path_of(users=None))).text(100).split())
     assert (
         "1. no line known: allocated earlier, by no thread of Python, or on a path past the "
-        "first 65,536 " in told
+        "first 65,536 " in text
     )
