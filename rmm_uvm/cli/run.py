@@ -131,7 +131,9 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     help="Count page faults too; a program that only faults takes up to 10 % longer.",
 )
 @click.option(
-    "--lines", is_flag=True, help="Tell what moved by the program's lines; a few us an allocation."
+    "--lines",
+    is_flag=True,
+    help="Tell what moved by the program's lines; reports then hold code and paths of files.",
 )
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a report with a timeline.")
 @click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")

@@ -88,7 +88,8 @@ class _Magics:
         --faults counts page faults: a program that only faults takes up to 10 % longer.
         --attribution tells why pages moved: one that faults takes two to four times as long.
         --lines tells what moved by the lines that allocated it, in this cell or, from the first
-        such cell on, in any other: a monitor goes on watching them.
+        such cell on, in any other: a monitor goes on watching them. Reports then hold lines of
+        code and paths of files.
         """
         __tracebackhide__ = True
         name, wanted = self._asked(line)

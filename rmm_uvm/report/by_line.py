@@ -33,6 +33,7 @@ _OBJECT_COLUMNS = (
     TableColumn("Line", right=False),
     *map(TableColumn, ("Allocation", "Size", "To device", "Evicted")),
 )
+_HOLDS_CODE = "It holds lines of the program and paths of its files: look before you pass it on."
 _PATH_TITLES = ("Copied", "Calls, the outermost first")
 
 
@@ -91,7 +92,7 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
     if more := len(sums) - len(rows):
         rows.append((f"and {more} more lines in the JSON report",))
     blocks: list[Block] = [
-        Paragraph(f"What moved, by the line that allocated it: {lines.how}."),
+        Paragraph(f"What moved, by the line that allocated it: {lines.how}. {_HOLDS_CODE}"),
         Table(titled(_TITLES, right=False), tuple(rows), "Lines whose memory moved most"),
     ]
     if (chart := flame(lines)) is not None:

@@ -27,7 +27,7 @@ from rmm_uvm.watch.sampling import chain
 
 __all__ = ["WatchedLines"]
 
-_MOST_CHARACTERS = 160  # of a line's text
+_MOST_CHARACTERS = 80  # of a line's text: enough to know it by, and reports are passed on
 _OWN_FRAME = ("<listcomp>", "<setcomp>", "<dictcomp>")  # before Python 3.12
 _INNER = re.compile(r"(?:^|\.)(?:<locals>\.)?<(?:listcomp|setcomp|dictcomp|genexpr)>")
 _NO_POOL = "lines are told of memory of rmm_uvm's pool, and there was none"

@@ -181,6 +181,20 @@ def test_text_of_a_line_is_that_of_the_file_as_it_is_now(
     assert edited[2] == "pool.allocate(512)"
 
 
+def test_lines_of_code_are_cut_and_reports_say_that_they_hold_them(
+    make: Make, pool: UvmResourceAdaptor, tmp_path: Path
+) -> None:
+    file = tmp_path / "etl.py"
+    file.write_text(f"pool.allocate(512)  # {'x' * 60} secret")
+    with make(lines=True) as m:
+        exec(compile(file.read_text(), str(file), "exec"), {"pool": pool})
+        recording = m.recording()
+    told = Report(recording).to_json()
+    assert f'"pool.allocate(512)  # {"x" * 57}\\u2026"' in told
+    assert "secret" not in told
+    assert "holds lines of the program and paths of its files" in Report(recording).html()
+
+
 def test_comprehensions_are_lines_of_their_function(
     make: Make, pool: UvmResourceAdaptor, tmp_path: Path
 ) -> None:
