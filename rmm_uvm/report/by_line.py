@@ -43,7 +43,7 @@ def told(one: LineSum) -> str:
     Examples
     --------
     >>> told(LineSum(None, 1, 0, 1 << 30, MovedBytes(12 << 30, 0, 11 << 30)))
-    'brought back 12 times, 12.0 GiB; evicted 11.0 GiB'
+    'brought back 12 times, 12.00 GiB; evicted 11.00 GiB'
     """
     moved = one.moved
     said = []
