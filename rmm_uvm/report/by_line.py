@@ -16,7 +16,7 @@ from rmm_uvm.report.document import Block, Paragraph, Section, Table, TableColum
 from rmm_uvm.report.flame import flame
 from rmm_uvm.support.user_line import users_place
 
-__all__ = ["as_dict", "page_sections", "summary_lines", "told"]
+__all__ = ["as_dict", "line_title", "page_sections", "summary_lines", "told"]
 
 _MOST_IN_SUMMARY = 5
 _MOST_IN_PAGE = 50
@@ -61,6 +61,21 @@ def told(one: LineSum) -> str:
     return "; ".join(said) or "nothing moved"
 
 
+def line_title(line: ProgramLine | None) -> str:
+    """Return a line's place in a few words.
+
+    Examples
+    --------
+    >>> line_title(ProgramLine("/home/me/etl.py", 41, "load"))
+    'etl.py:41 in load'
+    """
+    if line is None:
+        return _NOBODY
+    function = words.plain_name(line.function.replace(".<locals>", ""))
+    inside = "" if function.startswith("<module") else f" in {function}"
+    return f"{words.plain_name(Path(line.file).name, 40)}:{line.number}{inside}"
+
+
 def summary_lines(recording: Recording) -> tuple[Paragraph, ...]:
     """Return the lines whose memory was copied most, for a terminal; nothing where none was."""
     if recording.lines is None:
@@ -70,7 +85,7 @@ def summary_lines(recording: Recording) -> tuple[Paragraph, ...]:
         return (Paragraph("by line: no memory of the program's lines moved"),)
     blocks = [Paragraph("lines whose memory moved most")]
     for number, one in enumerate(moved[:_MOST_IN_SUMMARY], 1):
-        blocks.append(Paragraph(_title(one.line), lead=f"  {number}. ", indent="     "))
+        blocks.append(Paragraph(line_title(one.line), lead=f"  {number}. ", indent="     "))
         if one.line is not None and one.line.text:
             text = words.plain_name(one.line.text, _TEXT_WIDTH)
             blocks.append(Paragraph(text, lead="     ", indent="     "))
@@ -107,7 +122,7 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
         blocks.append(Table(titled(_PATH_TITLES, right=False), tuple(paths), "Call paths"))
     objects = tuple(
         (
-            _title(lines.users_line(lines.paths[one.path])),
+            line_title(lines.users_line(lines.paths[one.path])),
             words.count(one.number),
             words.size(one.nbytes),
             words.size(one.moved.to_device_bytes),
@@ -180,14 +195,6 @@ def _sums(one: LineSum | CallPath) -> dict[str, Any]:
     }
 
 
-def _title(line: ProgramLine | None) -> str:
-    if line is None:
-        return _NOBODY
-    function = words.plain_name(line.function.replace(".<locals>", ""))
-    inside = "" if function.startswith("<module") else f" in {function}"
-    return f"{words.plain_name(Path(line.file).name, 40)}:{line.number}{inside}"
-
-
 def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
     """Return which lines of the program called one, and what was copied; empty for one caller."""
     of_caller: dict[ProgramLine | None, int] = {}
@@ -201,14 +208,14 @@ def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
         return ""
     busiest = sorted(of_caller.items(), key=lambda item: -item[1])[:_MOST_CALLERS]
     return "; ".join(
-        f"{_NO_CALLER if caller is None else _title(caller)}: {words.size(nbytes)}"
+        f"{_NO_CALLER if caller is None else line_title(caller)}: {words.size(nbytes)}"
         for caller, nbytes in busiest
     )
 
 
 def _row(one: LineSum) -> tuple[str, ...]:
     return (
-        _title(one.line),
+        line_title(one.line),
         "" if one.line is None else words.plain_name(one.line.text, 80),
         told(one),
         words.size(one.peak_bytes),
@@ -217,4 +224,4 @@ def _row(one: LineSum) -> tuple[str, ...]:
 
 def _calls(lines: LineTraffic, path: CallPath) -> str:
     outermost = path.lines[::-1]
-    return " > ".join(_title(lines.lines[number]) for number in outermost) or _NOBODY
+    return " > ".join(line_title(lines.lines[number]) for number in outermost) or _NOBODY

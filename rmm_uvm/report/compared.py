@@ -1,19 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Two reports that were kept as JSON, side by side: the whole runs, and stage by stage."""
+"""Two reports that were kept as JSON, side by side: whole runs, stages and lines."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rmm_uvm.errors import DataError
+from rmm_uvm.recording.line_traffic import ProgramLine
 from rmm_uvm.recording.values import value_of
 from rmm_uvm.report import words
 from rmm_uvm.report.as_dict import FORMAT, FORMAT_VERSION
+from rmm_uvm.report.by_line import line_title
 from rmm_uvm.report.document import Document, Paragraph, Section, Table, TableColumn
 from rmm_uvm.report.figures import OUTSIDE, Figures
 from rmm_uvm.report.presented import Presented
@@ -29,9 +31,32 @@ _KINDS = ("seconds", "host_to_device_bytes", "device_to_host_bytes")
 _TITLES = ("time", "to device", "to host")
 _WIDTHS = (9, 11, 11)
 _NAME_WIDTH = 18
+_LINE_WIDTH = 40
+_MOST_LINES = 10
+_LINE_TITLES = ("to device", "evicted")
 _TIMES_NOTE = "times: how many times as much as in the report that it is compared with"
 _MOST_BYTES = 1 << 28
 _FIELDS = tuple(field.name for field in dataclasses.fields(Figures))
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptLine:
+    """What moved of the memory that a line of the program allocated.
+
+    Parameters
+    ----------
+    line : ProgramLine or None
+        None: of no known line.
+    to_device_bytes, evicted_bytes : int
+        Brought or faulted in, and sent away to make room.
+    """
+
+    line: ProgramLine | None
+    to_device_bytes: int
+    evicted_bytes: int
+
+
+_LinePair: TypeAlias = tuple[KeptLine | None, KeptLine | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +74,15 @@ class KeptReport:
     rows : mapping of int to mapping
         Figures by device, and by what they are of: all of the run, each stage in their order, and
         the time outside of stages.
+    lines : tuple of KeptLine or None
+        By line of the program; None where nobody asked for that.
     """
 
     name: str
     simulated: bool
     about: Mapping[str, str]
     rows: Mapping[int, Mapping[_Of, Figures]]
+    lines: tuple[KeptLine, ...] | None = None
 
 
 def kept_report(path: Path) -> KeptReport:
@@ -90,6 +118,7 @@ def kept_report(path: Path) -> KeptReport:
             value_of(bool, told.get("simulated"), "simulated"),
             value_of(Mapping[str, str], told.get("about", {}), "about"),
             {value_of(int, each.get("device_id"), "device_id"): _rows(each) for each in devices},
+            _lines(value_of(Mapping[str, Any] | None, told.get("lines"), "lines")),
         )
     except (DataError, AttributeError) as error:
         raise DataError(f"{path} is a damaged report: {error}") from error
@@ -110,6 +139,25 @@ def _figures(told: Mapping[str, Any]) -> Figures:
         name: value_of(int | None, told.get(name), name) for name in _FIELDS if name != "seconds"
     }
     return Figures(seconds, **known)
+
+
+def _lines(told: Mapping[str, Any] | None) -> tuple[KeptLine, ...] | None:
+    if told is None:
+        return None
+    return tuple(map(_line, value_of(tuple[Any, ...], told.get("by_line"), "by_line")))
+
+
+def _line(told: Mapping[str, Any]) -> KeptLine:
+    file = value_of(str | None, told.get("file"), "file")
+    brought, faulted, evicted = (
+        value_of(int, told.get(name), name)
+        for name in ("brought_bytes", "faulted_bytes", "evicted_bytes")
+    )
+    line = None
+    if file is not None:
+        function, text = (value_of(str, told.get(name), name) for name in ("function", "text"))
+        line = ProgramLine(file, value_of(int, told.get("line"), "line"), function, text)
+    return KeptLine(line, brought + faulted, evicted)
 
 
 class Compared(Presented):
@@ -146,7 +194,26 @@ class Compared(Presented):
                 }
                 for device_id in self._devices()
             ],
+            "lines": self._lines_dict(),
         }
+
+    def _lines_dict(self) -> list[dict[str, Any]] | None:
+        pairs = self._line_pairs()
+        if pairs is None:
+            return None
+        return [
+            {
+                "report": None if ours is None else dataclasses.asdict(ours),
+                "against": None if theirs is None else dataclasses.asdict(theirs),
+            }
+            for ours, theirs in pairs
+        ]
+
+    def _line_pairs(self) -> list[_LinePair] | None:
+        """Return the lines of both, those first that differ most; None unless both have lines."""
+        if self.report.lines is None or self.against.lines is None:
+            return None
+        return sorted(_paired(self.report.lines, self.against.lines), key=_difference, reverse=True)
 
     def _devices(self) -> list[int]:
         return list({**self.report.rows, **self.against.rows})
@@ -164,6 +231,8 @@ class Compared(Presented):
             model = ", simulated" * one.simulated
             said.append(Paragraph(f"{role}{words.plain_name(one.name, 60)}{told}{model}", most=3))
         sections = [Section(self._title(each), (self._table(each),)) for each in self._devices()]
+        if pairs := self._line_pairs():
+            sections.append(Section("Lines that differ most", (_table_of_lines(pairs),)))
         sections.append(Section("", (Paragraph(_TIMES_NOTE, most=2),)))
         return Document(tuple(sections), tuple(said), title="Two runs")
 
@@ -185,6 +254,56 @@ class Compared(Presented):
                 cells += [words.UNKNOWN if here is None else text(here), _times(here, there)]
             rows.append(tuple(cells))
         return Table(tuple(columns), tuple(rows))
+
+
+def _paired(ours: tuple[KeptLine, ...], theirs: tuple[KeptLine, ...]) -> list[_LinePair]:
+    """Return which line is which: the same place, or else the same text in the same function."""
+    pairs: list[_LinePair] = []
+    for key in (_place, _text):
+        waiting: dict[Hashable, list[KeptLine]] = {}
+        for one in theirs:
+            waiting.setdefault(key(one), []).append(one)
+        alone = []
+        for one in ours:
+            if same := waiting.get(key(one)):
+                pairs.append((one, same.pop(0)))
+            else:
+                alone.append(one)
+        ours, theirs = tuple(alone), tuple(one for each in waiting.values() for one in each)
+    return [*pairs, *((one, None) for one in ours), *((None, one) for one in theirs)]
+
+
+def _place(one: KeptLine) -> Hashable:
+    return one.line and (_text(one), one.line.number)
+
+
+def _text(one: KeptLine) -> Hashable:
+    line = one.line
+    return line and (Path(line.file).name, line.function, line.text or line.number)
+
+
+def _difference(pair: _LinePair) -> int:
+    here, there = ((0, 0) if one is None else _moved(one) for one in pair)
+    return sum(abs(ours - theirs) for ours, theirs in zip(here, there, strict=True))
+
+
+def _moved(one: KeptLine) -> tuple[int, int]:
+    return one.to_device_bytes, one.evicted_bytes
+
+
+def _table_of_lines(pairs: list[_LinePair]) -> Table:
+    columns = [TableColumn("", right=False, most=_LINE_WIDTH)]
+    for title in _LINE_TITLES:
+        columns += [TableColumn(title, width=11), TableColumn("times", width=6)]
+    rows = []
+    for pair in pairs[:_MOST_LINES]:
+        known = next(one for one in pair if one is not None)
+        cells = [line_title(known.line)]
+        for number in range(len(_LINE_TITLES)):
+            here, there = (None if one is None else _moved(one)[number] for one in pair)
+            cells += [words.UNKNOWN if here is None else words.size(here), _times(here, there)]
+        rows.append(tuple(cells))
+    return Table(tuple(columns), tuple(rows))
 
 
 def _plain(figures: Figures | None) -> dict[str, Any] | None:

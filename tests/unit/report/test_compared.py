@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from rmm_uvm.cli.main import make_group
 from rmm_uvm.errors import DataError
+from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording, Stage
 from rmm_uvm.report import Report
 from rmm_uvm.report.compared import Compared, KeptReport, kept_report
@@ -89,6 +90,54 @@ def test_devices_that_only_one_run_has_are_told(tmp_path: Path) -> None:
     assert "new" in text.partition("device 1")[2]
 
 
+def of_lines(path: Path, *found: tuple[str, int, str, int]) -> KeptReport:
+    """A report of lines: text, number, function and MiB that were brought back and evicted."""
+    lines = tuple(ProgramLine("/home/me/etl.py", number, f, text) for text, number, f, _ in found)
+    paths = tuple(
+        CallPath((n,), 0, 1, 1, 1, MovedBytes(brought_bytes=mib << 20, evicted_bytes=mib << 20))
+        for n, (*_, mib) in enumerate(found)
+    )
+    recording = recordings.oversubscribed()
+    return kept(path, dataclasses.replace(recording, lines=LineTraffic("", lines, paths)))
+
+
+def test_lines_are_the_same_by_their_text_where_their_numbers_differ(tmp_path: Path) -> None:
+    twice = [("x = f()", 5, "load", 8), ("x = f()", 6, "load", 2)]
+    ours = of_lines(
+        tmp_path / "a", *twice, ("y = g()", 9, "load", 6), ("", 3, "run", 1), ("", 4, "new", 7)
+    )
+    theirs = of_lines(tmp_path / "b", *twice[::-1], ("y = g()", 12, "load", 3), ("", 4, "run", 5))
+    compared = Compared(ours, theirs)
+    pairs = [
+        tuple(one and (one["line"]["number"], one["to_device_bytes"] >> 20) for one in pair)
+        for pair in ((each["report"], each["against"]) for each in compared.to_dict()["lines"])
+    ]
+    assert pairs[:4] == [
+        ((4, 7), None),
+        (None, (4, 5)),
+        ((9, 6), (12, 3)),
+        ((3, 1), None),
+    ]
+    assert sorted(pairs[4:]) == [((5, 8), (5, 8)), ((6, 2), (6, 2))]
+    lines = compared.text().partition("differ most\n")[2].splitlines()
+    assert [" ".join(line.split()) for line in lines[1:4]] == [
+        "etl.py:4 in new 7.00 MiB new 7.00 MiB new",
+        "etl.py:4 in run - gone - gone",
+        "etl.py:9 in load 6.00 MiB 2.00 6.00 MiB 2.00",
+    ]
+    assert all(cell_len(line) <= 80 for line in lines)
+
+
+def test_ten_lines_are_told_and_none_where_one_run_has_none(tmp_path: Path) -> None:
+    many = of_lines(tmp_path / "a", *((f"f({n})", n, "load", n) for n in range(1, 15)))
+    few = of_lines(tmp_path / "b", ("f(14)", 14, "load", 13))
+    assert Compared(many, few).text().count("etl.py:") == 10
+    assert "etl.py:14" not in Compared(many, few).text()
+    none = kept(tmp_path / "c", recordings.oversubscribed())
+    assert Compared(many, none).to_dict()["lines"] is None
+    assert "differ" not in Compared(none, many).text()
+
+
 def test_command_prints_the_table_or_json(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     one = kept(path, recordings.oversubscribed())
@@ -108,6 +157,9 @@ def test_command_prints_the_table_or_json(tmp_path: Path) -> None:
         ({"devices": [{}]}, "is a damaged report: device_id is None"),
         ({"devices": [3]}, "is a damaged report: "),
         ({"about": {"program": 3}}, "is a damaged report: about"),
+        ({"lines": {"by_line": [{"file": "a.py"}]}}, "is a damaged report: brought_bytes is None"),
+        ({"lines": {"by_line": [3]}}, "is a damaged report: "),
+        ({"lines": 3}, "is a damaged report: lines"),
     ],
 )
 def test_file_that_is_no_report_is_one_error(
