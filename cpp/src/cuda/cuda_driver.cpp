@@ -316,7 +316,8 @@ try {
                                                                in),
                      "cuMemDiscardAndPrefetchBatchAsync");
   };
-  return noted(is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges);
+  return noted(
+    is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges, where);
 } catch (...) {
   return {status_code::out_of_memory, 0, "cuMemDiscardAndPrefetchBatchAsync"};
 }

@@ -39,7 +39,8 @@ void add(moved_bytes& to, std::uint64_t bytes, traffic what) noexcept
     case traffic::faulted: to.faulted += bytes; break;
     case traffic::evicted: to.evicted += bytes; break;
     case traffic::read_back: to.read_back += bytes; break;
-    case traffic::dropped: to.dropped += bytes; break;
+    case traffic::dropped:
+    case traffic::renewed: to.dropped += bytes; break;
   }
 }
 
@@ -140,14 +141,16 @@ void line_account::moved(memory_range within, std::size_t bytes, traffic what) n
 
 void line_account::enter(piece& owner, std::uint64_t bytes, traffic what) noexcept
 {
-  if (what == traffic::dropped && owner.object.live) {
+  auto const is_new = std::min<std::uint64_t>(owner.new_bytes, bytes);
+  if (what == traffic::dropped) {
+    owner.new_bytes = std::min(owner.bytes, owner.new_bytes + bytes);
+  } else {
+    owner.new_bytes -= is_new;
+  }
+  if (owner.object.live && (what == traffic::dropped || what == traffic::renewed)) {
     return;  // before it is written: what was there was another's
   }
-  if (what == traffic::asked) {
-    auto const is_new = std::min<std::uint64_t>(owner.new_bytes, bytes);
-    owner.new_bytes -= is_new;
-    bytes -= is_new;
-  }
+  if (what == traffic::asked) { bytes -= is_new; }
   add(paths_[owner.object.path].moved, bytes, what);
   if (owner.object.live) { add(owner.object.moved, bytes, what); }
 }

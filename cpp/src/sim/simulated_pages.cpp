@@ -89,7 +89,7 @@ try {
     if (config_.backing && done.code != status_code::invalid_value) { wipe(model, range); }
     if (!done.ok()) { return done; }
   }
-  return noted({}, ranges);
+  return noted({}, ranges, where);
 } catch (...) {
   return failed(status_code::out_of_memory, "discard_and_prefetch");
 }

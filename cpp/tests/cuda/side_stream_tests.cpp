@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The batch calls refuse the legacy default stream: their detour, call by call.
 #include "../support/fake_cuda.hpp"
+#include "../support/traffic_sums.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 
@@ -50,6 +51,17 @@ class SideStream : public testing::Test {
     return opened;
   }();
 };
+
+TEST_F(SideStream, ADiscardIsToldWithWhereItPrefetches)
+{
+  auto const sums = std::make_shared<tests::traffic_sums>();
+  driver->traffic_observers().set_account(sums);
+  EXPECT_TRUE(discard(tests::user_stream).ok());
+  EXPECT_TRUE(discard_and_prefetch(tests::user_stream).ok());
+  EXPECT_EQ(sums->bytes,
+            (tests::traffic_bytes{{traffic::dropped, 3 * va_block_bytes},
+                                  {traffic::renewed, 3 * va_block_bytes}}));
+}
 
 /** @brief What a batch call in `stream` looks like once the side stream is there. */
 log detour(std::string const& stream, std::string const& call)

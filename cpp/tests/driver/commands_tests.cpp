@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/recording_driver.hpp"
+#include "../support/traffic_sums.hpp"
 
 #include <rmm_uvm/driver/device_memory_reader.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
@@ -8,11 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <map>
 #include <memory>
 
 namespace rmm_uvm {
 namespace {
+
+using tests::traffic_bytes;
+using tests::traffic_sums;
 
 constexpr std::size_t mib = std::size_t{1} << 20U;
 
@@ -55,21 +58,6 @@ TEST(Commands, ThatFailAreNotCounted)
   EXPECT_EQ(device->commands().discarded_bytes, 0U);
 }
 
-/** @brief Adds up what it is told. */
-class traffic_sums final : public memory_observer {
- public:
-  std::map<traffic, std::size_t> bytes;
-  void allocated(int, memory_range, stream_handle) noexcept override {}
-  void freed(int, memory_range, stream_handle) noexcept override {}
-  void touched(int, memory_range, bool, bool) noexcept override {}
-  void moved(memory_range, std::size_t moved_bytes, traffic what) noexcept override
-  {
-    bytes[what] += moved_bytes;
-  }
-};
-
-using traffic_bytes = std::map<traffic, std::size_t>;
-
 TEST(Traffic, OfADriverIsWhatItWasAskedFor)
 {
   tests::recording_driver driver;
@@ -80,11 +68,14 @@ TEST(Traffic, OfADriverIsWhatItWasAskedFor)
   ASSERT_TRUE(driver.prefetch({0, 4 * mib}, location::host(), nullptr).ok());
   ASSERT_TRUE(driver.prefetch({0, 1 * mib}, location::device(1), nullptr).ok());  // a neighbour
   ASSERT_TRUE(driver.discard({&range, 1}, nullptr).ok());
+  ASSERT_TRUE(driver.discard_and_prefetch({&range, 1}, location::host(), nullptr).ok());
+  ASSERT_TRUE(driver.discard_and_prefetch({&range, 1}, location::device(0), nullptr).ok());
   driver.note_faulted({0, 2 * mib});
   EXPECT_EQ(sums->bytes,
             (traffic_bytes{{traffic::asked, 8 * mib},
                            {traffic::evicted, 5 * mib},
-                           {traffic::dropped, 8 * mib},
+                           {traffic::dropped, 16 * mib},
+                           {traffic::renewed, 8 * mib},
                            {traffic::faulted, 2 * mib}}));
   driver.traffic_observers().end_account(sums.get());
   ASSERT_TRUE(driver.prefetch(range, location::host(), nullptr).ok());

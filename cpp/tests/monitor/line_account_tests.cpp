@@ -176,6 +176,28 @@ TEST_F(LineAccount, WhatANewAllocationIsMadeOfWasNotBroughtBack)
   EXPECT_EQ(at(4).moved.brought, 100U);
 }
 
+TEST_F(LineAccount, WhatWasUsedIsNotNewAnyMore)
+{
+  // Each allocation is asked for after it was used in one way.
+  std::array const ways{
+    traffic::renewed, traffic::asked, traffic::faulted, traffic::evicted, traffic::read_back};
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    allocate(100 * i, 100, 2 * i);
+    account.moved({100 * i, 100}, 100, ways[i]);
+    account.moved({100 * i, 100}, 100, traffic::asked);
+    EXPECT_EQ(at(static_cast<int>(2 * i)).moved.brought, 100U) << i;
+    EXPECT_EQ(at(static_cast<int>(2 * i)).moved.dropped, 0U) << i;
+  }
+  // What was discarded is not copied, live or not.
+  account.moved({0, 100}, 100, traffic::dropped);
+  account.moved({0, 100}, 100, traffic::asked);
+  EXPECT_EQ(at(0).moved.brought, 100U);
+  free(100, 100);
+  account.moved({100, 100}, 100, traffic::renewed);
+  EXPECT_EQ(at(2).moved.dropped, 100U);
+  EXPECT_EQ(at(2).moved.brought, 100U);
+}
+
 TEST_F(LineAccount, AThreadWithoutPythonHasNoLine)
 {
   now = nullptr;

@@ -172,7 +172,8 @@ class recording_driver final : public uvm_driver {
   {
     return noted(
       record({"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id}),
-      ranges);
+      ranges,
+      where);
   }
   status advise(memory_range range, memory_advice what, location where) noexcept override
   {

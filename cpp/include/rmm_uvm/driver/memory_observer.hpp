@@ -15,9 +15,10 @@ enum class traffic : std::uint8_t {
   asked,      ///< a driver was asked for it on the device; what was there already did not move
   brought,    ///< it came to the device, because somebody asked for it
   faulted,    ///< it came to the device by page faults
-  evicted,    ///< it left the device, to make room
+  evicted,    ///< it left the device for the host or another GPU
   read_back,  ///< it went to the host, because the CPU used it
-  dropped     ///< it was discarded, so that nothing is copied when it leaves
+  dropped,    ///< it was discarded, so that nothing is copied when it leaves
+  renewed     ///< it was discarded and asked for on the device, so that nothing is copied
 };
 
 /**

@@ -325,16 +325,24 @@ class uvm_driver {
     return result;
   }
   /** @brief Counts a discard that was accepted; an implementation calls it. @return `result` */
-  status noted(status result, std::span<memory_range const> ranges) noexcept
+  status noted(status result,
+               std::span<memory_range const> ranges,
+               traffic what = traffic::dropped) noexcept
   {
     if (!result.ok()) { return result; }
     commands_.discarded(ranges);
     if (auto* const observer = traffic_.get(); observer != nullptr) {
       for (auto const& range : ranges) {
-        observer->moved(range, range.bytes, traffic::dropped);
+        observer->moved(range, range.bytes, what);
       }
     }
     return result;
+  }
+  /** @brief The same of a discard with a prefetch. */
+  status noted(status result, std::span<memory_range const> ranges, location where) noexcept
+  {
+    bool const comes = where.device_id == info().device_id;
+    return noted(result, ranges, comes ? traffic::renewed : traffic::dropped);
   }
 
  private:

@@ -39,7 +39,7 @@ struct interpreter {
 struct moved_bytes {
   std::uint64_t brought{0};    ///< to the device, not counting what a new allocation is made of
   std::uint64_t faulted{0};    ///< to the device by page faults
-  std::uint64_t evicted{0};    ///< from the device, to make room
+  std::uint64_t evicted{0};    ///< from the device, to the host or another GPU
   std::uint64_t read_back{0};  ///< to the host, because the CPU used it
   std::uint64_t dropped{0};    ///< given up after the free, without a copy
 
@@ -102,7 +102,7 @@ class line_account final : public memory_observer {
   struct piece {  // of addresses, all of one allocation
     std::size_t bytes{0};
     object_account object;     // what moved of it, while it is live
-    std::size_t new_bytes{0};  // not asked for on the device yet, since it was allocated
+    std::size_t new_bytes{0};  // nothing is in them: not used yet, or discarded
   };
   using pieces = std::map<std::uintptr_t, piece>;
 
