@@ -119,20 +119,14 @@ void line_account::moved(memory_range within, std::size_t bytes, traffic what) n
   for (auto each = first; each != last; ++each) {
     owned_bytes += part_of(*each);
   }
-  if (owned_bytes == 0) {
-    add(paths_[nobody].moved, bytes, what);
-    return;
-  }
   // Which of the pages moved is not told where only some did: then each owner has its share.
-  bool const all         = bytes == within.bytes;
-  std::size_t rest_bytes = std::min(bytes, within.bytes);
+  std::size_t rest_bytes = std::min(bytes, owned_bytes);
+  add(paths_[nobody].moved, bytes - rest_bytes, what);
   std::size_t rest_owned = owned_bytes;
-  for (auto each = first; each != last && rest_owned > 0; ++each) {
+  for (auto each = first; each != last && rest_bytes > 0; ++each) {
     auto const part = part_of(*each);
     auto const share =
-      all
-        ? part
-        : static_cast<std::size_t>(static_cast<unsigned __int128>(rest_bytes) * part / rest_owned);
+      static_cast<std::size_t>(static_cast<unsigned __int128>(rest_bytes) * part / rest_owned);
     rest_bytes -= share;
     rest_owned -= part;
     if (share > 0) { enter(each->second, share, what); }

@@ -125,7 +125,7 @@ TEST_F(LineAccount, WhatMovesIsOfTheLineThatAllocatedIt)
   ASSERT_EQ(told.objects.size(), 2U);
   EXPECT_EQ(told.objects[0].number, 2U);
   EXPECT_EQ(told.objects[0].moved.copied(), 361U);
-  EXPECT_EQ(told.paths[0].moved.copied(), 0U);
+  EXPECT_EQ(told.paths[0].moved.copied(), 8U);  // behind the last allocation
 }
 
 TEST_F(LineAccount, BytesWithoutPagesAreShared)
@@ -137,6 +137,25 @@ TEST_F(LineAccount, BytesWithoutPagesAreShared)
   EXPECT_EQ(at(4).moved.brought, 10U);
   account.moved({5000, 1000}, 41, traffic::brought);
   EXPECT_EQ(account.report().paths[0].moved.brought, 41U);
+}
+
+TEST_F(LineAccount, NoOwnerHasMoreThanItsMemoryAndNothingIsLost)
+{
+  allocate(0, 100, 4);
+  allocate(200, 300, 6);
+  auto const nobodys = [&] { return account.report().paths[0].moved; };
+  account.moved({0, 1000}, 1000, traffic::evicted);
+  EXPECT_EQ(at(4).moved.evicted, 100U);
+  EXPECT_EQ(at(6).moved.evicted, 300U);
+  EXPECT_EQ(nobodys().evicted, 600U);
+  account.moved({0, 1000}, 900, traffic::faulted);
+  EXPECT_EQ(at(4).moved.faulted, 100U);
+  EXPECT_EQ(at(6).moved.faulted, 300U);
+  EXPECT_EQ(nobodys().faulted, 500U);
+  account.moved({0, 300}, 150, traffic::read_back);
+  EXPECT_EQ(at(4).moved.read_back, 75U);
+  EXPECT_EQ(at(6).moved.read_back, 75U);
+  EXPECT_EQ(nobodys().read_back, 0U);
 }
 
 TEST_F(LineAccount, WhatIsFreedStaysItsLinesUntilItIsHandedOutAgain)

@@ -106,6 +106,32 @@ def test_a_budget_brings_back_evicts_and_drops(make: Make, device: SimulatedDevi
     assert max(map(len, ours.splitlines())) <= 60
 
 
+def test_of_buffers_that_share_blocks_nothing_is_lost_or_counted_twice(
+    make: Make, device: SimulatedDevice
+) -> None:
+    # On a device of 64 MiB, which evicts as it is touched: nothing goes on beside the program.
+    pool = rmm_uvm.managed_pool(
+        driver=device, initial_pool_size="96MiB", device_budget=None, prefetch="never"
+    )
+    rmm.mr.set_per_device_resource(0, pool)
+    nbytes = 300 * 1024  # parts of several in a block of 2 MiB
+    before = pool.allocate(nbytes)
+    with make(lines=True) as m:
+        held = [first(pool, nbytes) for _ in range(250)]
+        for _ in range(3):
+            for pointer in [before, *held]:
+                device.touch(pointer, nbytes, write=True)
+        for pointer in [before, *held[-10:]]:
+            device.cpu_touch(pointer, nbytes)
+        moved = {one.line: one.moved for one in lines_of(m).by_line()}
+        total = m.snapshot()
+    to_host = [each.evicted_bytes + each.read_back_bytes for each in moved.values()]
+    assert sum(to_host) == total.device_to_host_bytes > 100 * MIB
+    to_device = [each.to_device_bytes for each in moved.values()]
+    assert sum(to_device) == total.host_to_device_bytes > 100 * MIB
+    assert 0 < moved[None].copied_bytes <= 6 * 2 * nbytes  # of what was allocated before
+
+
 def test_each_thread_has_its_own_line(make: Make, pool: UvmResourceAdaptor) -> None:
     def in_thread(allocate: Callable[[UvmResourceAdaptor, int], int]) -> None:
         for _ in range(200):
