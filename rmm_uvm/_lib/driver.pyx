@@ -105,11 +105,11 @@ cdef class UvmDriver:
         return dereference(self.handle).device_count()
 
     def set_account(self, MemoryObserver account not None):
-        """Tell an account of what moves from now on, in place of another that was told."""
+        """Tell an account of what moves from now on, as well as others that are told."""
         dereference(self.handle).traffic_observers().set_account(account.handle)
 
     def end_account(self, MemoryObserver account not None):
-        """End that; nothing if another account took the place."""
+        """End that; nothing if it is not told."""
         dereference(self.handle).traffic_observers().end_account(account.handle.get())
 
     def neighbor_uuid(self, int device_id):

@@ -216,7 +216,7 @@ cdef ManagedMemoryResource _managed_below(DeviceMemoryResource mr):
     return None
 
 
-cdef MemoryObserver _account_of_new = None
+cdef list _accounts_of_new = []
 
 
 def begin_account(MemoryObserver account not None):
@@ -224,15 +224,13 @@ def begin_account(MemoryObserver account not None):
 
     A program may make a pool, and allocate from it, before anybody looks for new ones.
     """
-    global _account_of_new
-    _account_of_new = account
+    _accounts_of_new.append(account)
 
 
 def end_account(MemoryObserver account not None):
-    """End that; nothing if another account took the place."""
-    global _account_of_new
-    if _account_of_new is account:
-        _account_of_new = None
+    """End that; nothing if it is not told."""
+    if account in _accounts_of_new:
+        _accounts_of_new.remove(account)
 
 
 @cython.no_gc_clear
@@ -288,8 +286,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
             )
         )
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
-        if _account_of_new is not None:
-            self.set_account(_account_of_new)
+        for account in tuple(_accounts_of_new):
+            self.set_account(account)
 
     def __dealloc__(self):
         # Before the upstream wrapper goes, for the same reason as in RMM's own adaptors.
@@ -450,13 +448,13 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def set_account(self, MemoryObserver account not None):
         """Tell an account of allocations, frees and moves, beside an observer.
 
-        It takes the place of another account. Thread-safe, as `observe`.
+        Any number of accounts are told. Thread-safe, as `observe`.
         """
         dereference(self.resource).observers().set_account(account.handle)
         self.driver.set_account(account)
 
     def end_account(self, MemoryObserver account not None):
-        """End that; nothing if another account took the place."""
+        """End that; nothing if it is not told."""
         self.driver.end_account(account)
         dereference(self.resource).observers().end_account(account.handle.get())
 

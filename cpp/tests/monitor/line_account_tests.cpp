@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm::monitor {
@@ -281,6 +282,8 @@ class counting final : public memory_observer {
   void freed(int, memory_range, stream_handle) noexcept override { ++calls; }
   void touched(int, memory_range, bool, bool) noexcept override { ++calls; }
   void moved(memory_range, std::size_t, traffic) noexcept override { ++calls; }
+  bool is_finished{false};
+  [[nodiscard]] bool finished() const noexcept override { return is_finished; }
 };
 
 TEST(ObserverSlot, TellsAnAccountBesideAnObserver)
@@ -315,6 +318,42 @@ TEST(ObserverSlot, TellsAnAccountBesideAnObserver)
   EXPECT_EQ(account->calls, 12);
   EXPECT_EQ(trace->calls, 8);
   slot.set(nullptr);
+  EXPECT_EQ(slot.get(), nullptr);
+}
+
+TEST(ObserverSlot, TellsSeveralAccountsUntilEachEnds)
+{
+  observer_slot slot;
+  std::array const told{
+    std::make_shared<counting>(), std::make_shared<counting>(), std::make_shared<counting>()};
+  auto const trace = std::make_shared<counting>();
+  auto const calls = [&] {
+    if (slot.get() != nullptr) { slot.get()->moved({0, 1}, 1, traffic::evicted); }
+    return std::array{std::exchange(told[0]->calls, 0),
+                      std::exchange(told[1]->calls, 0),
+                      std::exchange(told[2]->calls, 0),
+                      std::exchange(trace->calls, 0)};
+  };
+  for (auto const& each : told) {
+    slot.set_account(each);
+    slot.set_account(each);  // once is enough
+  }
+  EXPECT_EQ(calls(), (std::array{1, 1, 1, 0}));
+  slot.set(trace);
+  slot.end_account(told[1].get());
+  EXPECT_EQ(calls(), (std::array{1, 0, 1, 1}));
+  slot.end_account(told[2].get());
+  slot.detach(trace.get());
+  EXPECT_EQ(calls(), (std::array{1, 0, 0, 0}));
+  slot.set_account(told[1]);
+  slot.end_account(told[0].get());
+  slot.set(trace);
+  EXPECT_EQ(calls(), (std::array{0, 1, 0, 1}));
+  told[1]->is_finished = true;
+  slot.set_account(told[2]);
+  EXPECT_EQ(calls(), (std::array{0, 0, 1, 1}));
+  slot.set(nullptr);
+  slot.end_account(told[2].get());
   EXPECT_EQ(slot.get(), nullptr);
 }
 

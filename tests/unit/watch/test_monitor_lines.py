@@ -169,6 +169,23 @@ def test_generators_and_code_without_a_file_have_lines(
     assert len(held) == 2
 
 
+def test_a_monitor_that_ends_leaves_the_lines_of_another(
+    make: Make, pool: UvmResourceAdaptor
+) -> None:
+    def again() -> int:
+        made = rmm_uvm.managed_pool(driver=pool.driver, initial_pool_size="2MiB")
+        return first(pool, 4096) + 0 * second(made, 4096)
+
+    with make(lines=True) as m:
+        with make(lines=True) as later:
+            again()
+        again()
+        ended = by_function(later)
+        found = by_function(m)
+    assert found["first"].allocations == found["second"].allocations == 2
+    assert ended["first"].allocations == ended["second"].allocations == 1
+
+
 def test_a_forked_child_counts_nothing(make: Make, pool: UvmResourceAdaptor) -> None:
     with make(lines=True) as m:
         first(pool, 4096)
