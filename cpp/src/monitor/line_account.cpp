@@ -66,6 +66,11 @@ void line_account::close() noexcept
   open_ = false;
   // Who reads frames has this lock.
   std::lock_guard const lock{mutex_};
+  for (auto const& [address, each] : std::exchange(pieces_, {})) {
+    if (each.object.live) { retire(each.object); }
+  }
+  decltype(path_of_hash_){}.swap(path_of_hash_);
+  decltype(line_of_place_){}.swap(line_of_place_);
 }
 
 void line_account::allocated(int, memory_range range, stream_handle) noexcept

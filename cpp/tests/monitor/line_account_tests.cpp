@@ -7,6 +7,7 @@
 #include <rmm_uvm/monitor/line_account.hpp>
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <array>
 #include <cstdint>
@@ -272,6 +273,22 @@ TEST_F(LineAccount, ClosedItIgnoresEverything)
   EXPECT_EQ(at(4).allocations, 1U);
   EXPECT_EQ(at(4).live_bytes, 100U);
   EXPECT_EQ(at(4).moved.evicted, 0U);
+}
+
+TEST_F(LineAccount, ClosedItKeepsNoMoreThanItReports)
+{
+  auto const in_use = [] { return static_cast<double>(mallinfo2().uordblks); };
+  auto const before = in_use();
+  for (std::size_t i = 0; i < 50'000; ++i) {
+    allocate(100 * i, 100, 4);
+  }
+  account.moved({200, 100}, 50, traffic::evicted);
+  account.close();
+  EXPECT_LT(in_use() - before, 1e5);
+  auto const told = account.report();
+  ASSERT_EQ(told.objects.size(), 1U);
+  EXPECT_EQ(told.objects[0].number, 3U);
+  EXPECT_TRUE(told.objects[0].live);
 }
 
 /** @brief Counts what it is told. */
