@@ -71,8 +71,10 @@ cdef extern from *:
 
     // What a code object has where, from the table of its type's members.
     struct code_members {
-      std::size_t file     = 0;
-      std::size_t function = 0;
+      std::size_t file       = 0;
+      std::size_t function   = 0;
+      std::size_t first_line = 0;
+      std::size_t lines      = 0;  // those of its instructions, from the first on
       int (*line_of)(PyObject*, int) = nullptr;
     };
     code_members members_of_code;
@@ -93,18 +95,48 @@ cdef extern from *:
       for (; entry != nullptr && entry->name != nullptr; ++entry) {
         if (std::strcmp(entry->name, "co_filename") == 0) { found.file = entry->offset; }
         if (std::strcmp(entry->name, "co_qualname") == 0) { found.function = entry->offset; }
+        if (std::strcmp(entry->name, "co_firstlineno") == 0) { found.first_line = entry->offset; }
+        if (std::strcmp(entry->name, "co_linetable") == 0) { found.lines = entry->offset; }
       }
       // Reads the code object only, and so needs no GIL.
       found.line_of =
         reinterpret_cast<int (*)(PyObject*, int)>(dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"));
       members_of_code = found;
-      return found.file != 0 && found.function != 0 && found.line_of != nullptr;
+      return found.file != 0 && found.function != 0 && found.first_line != 0 &&
+             found.lines != 0 && found.line_of != nullptr;
+    }
+
+    PyObject* object_in(std::uintptr_t code, std::size_t offset) noexcept {
+      PyObject* object = nullptr;
+      std::memcpy(&object, reinterpret_cast<void const*>(code + offset), sizeof(object));
+      return object;
+    }
+
+    // Text and bytes keep their hash once it was asked for. What is derived from them may run code
+    // of Python for it, and is known by its address.
+    std::uint64_t hash_of(PyObject* object) noexcept {
+      bool const plain = PyUnicode_CheckExact(object) || PyBytes_CheckExact(object);
+      return plain ? static_cast<std::uint64_t>(PyObject_Hash(object))
+                   : reinterpret_cast<std::uintptr_t>(object);
+    }
+
+    // All that `describe` reads.
+    std::uint64_t contents_of(std::uintptr_t code) noexcept {
+      using rmm_uvm::monitor::mixed;
+      int first_line = 0;
+      std::memcpy(&first_line, reinterpret_cast<void const*>(code + members_of_code.first_line),
+                  sizeof(first_line));
+      auto hash = static_cast<std::uint64_t>(first_line);
+      for (auto const offset : {members_of_code.lines, members_of_code.function,
+                                members_of_code.file}) {
+        hash = mixed(hash, hash_of(object_in(code, offset)));
+      }
+      return hash;
     }
 
     // As UTF-8, without the GIL: nothing is allocated for the text, and no reference is taken.
     std::string text_of(std::uintptr_t code, std::size_t offset) {
-      PyObject* text = nullptr;
-      std::memcpy(&text, reinterpret_cast<void const*>(code + offset), sizeof(text));
+      auto* const text = object_in(code, offset);
       std::string told;
       auto const length = PyUnicode_GetLength(text);
       for (Py_ssize_t i = 0; i < length; ++i) {
@@ -151,15 +183,12 @@ cdef extern from *:
       if (!find_code_members(code_type)) { return nullptr; }
       std::vector<known_frame> known;
       for (std::size_t i = 0; i < frames.size(); ++i) {
-        std::uintptr_t file = 0;
-        std::memcpy(&file, reinterpret_cast<void const*>(codes[i] + members_of_code.file),
-                    sizeof(file));
-        known.push_back({frames[i], {codes[i], instructions[i], file}});
+        known.push_back({frames[i], {codes[i], instructions[i], contents_of(codes[i])}});
       }
       auto const layout = find_layout(state_of_thread(),
                                       known,
                                       {reinterpret_cast<std::uintptr_t>(code_type), code_bytes,
-                                       members_of_code.file});
+                                       contents_of});
       if (!layout) { return nullptr; }
       return std::make_shared<line_account>(interpreter{state_of_thread, describe, *layout});
     }

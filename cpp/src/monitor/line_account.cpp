@@ -13,15 +13,9 @@ constexpr std::size_t most_frames = 128;        // of a path: those further out 
 constexpr std::size_t most_paths  = 1U << 16U;  // what comes after is of nobody's line
 constexpr std::uint32_t nobody    = 0;
 
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept
-{
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
-  return hash ^ (hash >> 32U);
-}
-
 [[nodiscard]] std::uint64_t hash_of(code_place const& place) noexcept
 {
-  return mixed(mixed(mixed(1, place.code), place.instruction), place.file);
+  return mixed(mixed(1, place.contents), place.instruction);
 }
 
 [[nodiscard]] std::size_t common_bytes(memory_range one, memory_range other) noexcept

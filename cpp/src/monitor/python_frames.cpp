@@ -101,7 +101,7 @@ std::optional<frame_layout> find_layout(std::uintptr_t state,
   found.previous_in_frame    = *previous;
   found.instruction_in_frame = *instruction;
   found.instructions_in_code = facts.instructions;
-  found.file_in_code         = facts.file;
+  found.contents             = facts.contents;
   found.code_type            = facts.type;
   if (auto const outer = reader.word_at(frames.back() + *previous); outer != 0) {
     found.own_code = reader.word_at(outer + *code) & ~tag_bits;
@@ -138,9 +138,8 @@ std::size_t read_frames(std::uintptr_t state,
     if (code != 0 && code != layout.own_code &&
         word_at(code + type_in_object) == layout.code_type) {
       auto const begin = code + layout.instructions_in_code;
-      frames[count++]  = {code,
-                          word_at(frame + layout.instruction_in_frame) - begin,
-                          word_at(code + layout.file_in_code)};
+      frames[count++]  = {
+        code, word_at(frame + layout.instruction_in_frame) - begin, layout.contents(code)};
     }
     frame = word_at(frame + layout.previous_in_frame);
   }

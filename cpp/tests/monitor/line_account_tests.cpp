@@ -30,7 +30,7 @@ std::uintptr_t state_now() noexcept { return now == nullptr ? 0 : now->state(); 
 
 bool describe(code_place place, code_line& line)
 {
-  line = {"file " + std::to_string(place.file), "f", static_cast<int>(place.instruction)};
+  line = {"file " + std::to_string(place.contents), "f", static_cast<int>(place.instruction)};
   return true;
 }
 
@@ -241,11 +241,18 @@ TEST_F(LineAccount, OtherCallersAreOtherPathsThroughTheSameLine)
   EXPECT_NE(told.paths[1].lines[2], told.paths[2].lines[2]);
 }
 
-TEST_F(LineAccount, CodeThatWasMadeAtTheSameAddressIsAnother)
+TEST_F(LineAccount, CodeIsKnownByWhatIsInItNotByItsAddress)
 {
   allocate(0, 100, 4);
-  python.code(0)[2] = 0x9999;  // its file
+  auto const was    = python.code(0)[2];
+  python.code(0)[2] = 0x9999;
   allocate(100, 100, 4);
+  EXPECT_EQ(account.report().paths.size(), 3U);
+  fake_interpreter copied{true};
+  copied.code(0)[2] = was;
+  copied.at(0, 4);
+  now = &copied;
+  account.allocated(0, {200, 100}, nullptr);
   EXPECT_EQ(account.report().paths.size(), 3U);
 }
 

@@ -74,7 +74,9 @@ class fake_interpreter {
   }
   [[nodiscard]] monitor::code_facts facts()
   {
-    return {address_of(type_), instructions, 2 * sizeof(std::uintptr_t)};
+    return {address_of(type_), instructions, [](std::uintptr_t code) noexcept -> std::uint64_t {
+              return (*reinterpret_cast<words const*>(code))[2];
+            }};
   }
   [[nodiscard]] std::uintptr_t state() { return address_of(state_); }
   [[nodiscard]] words& code(std::size_t frame) { return codes_[frame]; }

@@ -169,6 +169,25 @@ def test_generators_and_code_without_a_file_have_lines(
     assert len(held) == 2
 
 
+def test_code_that_is_made_where_other_was_freed_has_its_own_lines(
+    make: Make, pool: UvmResourceAdaptor
+) -> None:
+    # As when an edited module is loaded anew, and when functions arrive one after another.
+    with make(lines=True) as m:
+        for number in range(30):
+            for name in ("one", "other"):
+                made: dict[str, Callable[[UvmResourceAdaptor], int]] = {}
+                text = "\n" * number + f"def {name}(pool):\n  return pool.allocate(512)"
+                exec(compile(text, "<cell>", "exec"), made)
+                made.pop(name)(pool)
+        lines = lines_of(m)
+    innermost = [lines.lines[path.lines[0]] for path in lines.paths if path.allocations]
+    told = [(line.function, line.number) for line in innermost if line.file == "<cell>"]
+    assert sorted(told) == sorted(
+        (name, number + 2) for number in range(30) for name in ("one", "other")
+    )
+
+
 def test_a_monitor_that_ends_leaves_the_lines_of_another(
     make: Make, pool: UvmResourceAdaptor
 ) -> None:

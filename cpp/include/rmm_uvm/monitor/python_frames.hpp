@@ -9,11 +9,21 @@
 
 namespace rmm_uvm::monitor {
 
+/** @brief A hash with one more value. */
+[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept
+{
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+  return hash ^ (hash >> 32U);
+}
+
+/** @brief Tells code objects apart by what they have in them. Needs no GIL. */
+using code_contents = std::uint64_t (*)(std::uintptr_t code) noexcept;
+
 /** @brief Where a function of Python is: its code object, and an instruction in it. */
 struct code_place {
   std::uintptr_t code{0};
   std::size_t instruction{0};  ///< bytes from the first one
-  std::uintptr_t file{0};      ///< its name: code that was made since may lie at the same address
+  std::uint64_t contents{0};   ///< of the code: what was made since may lie at the same address
 
   friend bool operator==(code_place const&, code_place const&) = default;
 };
@@ -32,7 +42,7 @@ struct frame_layout {
   std::size_t previous_in_frame{0};
   std::size_t instruction_in_frame{0};
   std::size_t instructions_in_code{0};
-  std::size_t file_in_code{0};
+  code_contents contents{nullptr};
   std::uintptr_t code_type{0};  ///< the type `code`
   std::uintptr_t own_code{0};   ///< of frames that the interpreter puts between; 0: none
 };
@@ -41,7 +51,7 @@ struct frame_layout {
 struct code_facts {
   std::uintptr_t type{0};
   std::size_t instructions{0};  ///< offset in a code object
-  std::size_t file{0};          ///< offset of the name of its file
+  code_contents contents{nullptr};
 };
 
 /**
