@@ -52,8 +52,10 @@ TEST_P(ConcurrentBudgetChanges, ThreadsNeitherLoseAByteNorHaltOneAnother)
   std::atomic<std::size_t> changes{0};
   tests::on_threads(program_count + 2, [&](std::size_t index) {
     if (index < program_count) {
-      tests::budget_changes_program program{memory, 100 + index};
-      lost += program.run(tests::rounds_of(150), [] {});
+      do {  // until the budget was changed meanwhile, however loaded the machine is
+        tests::budget_changes_program program{memory, 100 + index};
+        lost += program.run(tests::rounds_of(150), [] {});
+      } while (changes <= 3);
       --running;
       return;
     }
@@ -70,7 +72,6 @@ TEST_P(ConcurrentBudgetChanges, ThreadsNeitherLoseAByteNorHaltOneAnother)
   });
   memory.residency.flush();
   EXPECT_EQ(lost, 0U);
-  EXPECT_GT(changes, 3U);  // however loaded the machine is
   EXPECT_EQ(memory.residency.statistics().failed_calls, 0U);
 }
 
