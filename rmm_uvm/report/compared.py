@@ -242,9 +242,7 @@ class Compared(Presented):
         return f"device {device_id}" if len(self._devices()) > 1 else ""
 
     def _table(self, device_id: int) -> Table:
-        columns = [TableColumn("", right=False, most=_NAME_WIDTH)]
-        for title, width in zip(_TITLES, _WIDTHS, strict=True):
-            columns += [TableColumn(title, width=width), TableColumn("times", width=6)]
+        columns = _columns(_NAME_WIDTH, _TITLES, _WIDTHS)
         rows = []
         for (_, name), *both in self._pairs(device_id):
             cells = [words.plain_name(name)]
@@ -253,7 +251,18 @@ class Compared(Presented):
                 text = words.clock_text if kind == "seconds" else words.size
                 cells += [words.UNKNOWN if here is None else text(here), _times(here, there)]
             rows.append(tuple(cells))
-        return Table(tuple(columns), tuple(rows))
+        return Table(columns, tuple(rows))
+
+
+def _columns(
+    name_width: int, titles: tuple[str, ...], widths: tuple[int, ...]
+) -> tuple[TableColumn, ...]:
+    """Return columns of names, and of figures with their times: the first always stand."""
+    columns = [TableColumn("", right=False, most=name_width)]
+    for place, (title, width) in enumerate(zip(titles, widths, strict=True)):
+        columns.append(TableColumn(title, width=width, spare=place > 0))
+        columns.append(TableColumn("times", width=6, spare=place > 0))
+    return tuple(columns)
 
 
 def _paired(ours: tuple[KeptLine, ...], theirs: tuple[KeptLine, ...]) -> list[_LinePair]:
@@ -292,9 +301,6 @@ def _moved(one: KeptLine) -> tuple[int, int]:
 
 
 def _table_of_lines(pairs: list[_LinePair]) -> Table:
-    columns = [TableColumn("", right=False, most=_LINE_WIDTH)]
-    for title in _LINE_TITLES:
-        columns += [TableColumn(title, width=11), TableColumn("times", width=6)]
     rows = []
     for pair in pairs[:_MOST_LINES]:
         known = next(one for one in pair if one is not None)
@@ -303,7 +309,7 @@ def _table_of_lines(pairs: list[_LinePair]) -> Table:
             here, there = (None if one is None else _moved(one)[number] for one in pair)
             cells += [words.UNKNOWN if here is None else words.size(here), _times(here, there)]
         rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows))
+    return Table(_columns(_LINE_WIDTH, _LINE_TITLES, _WIDTHS[1:]), tuple(rows))
 
 
 def _plain(figures: Figures | None) -> dict[str, Any] | None:

@@ -43,6 +43,9 @@ def test_report_beside_itself_has_once_as_much_of_all(tmp_path: Path) -> None:
     assert device["rows"][-1]["of"] == "outside"
     assert all(row["report"] == row["against"] for row in device["rows"])
     text = Compared(one, one).text()
+    narrow = Compared(one, one).text(60)
+    assert all(cell_len(line) <= 60 for line in narrow.splitlines())
+    assert "to device" in narrow
     assert {line.split()[-1] for line in text.splitlines() if "GiB" in line} == {"1.00"}
 
 
