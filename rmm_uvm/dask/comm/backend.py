@@ -24,6 +24,7 @@ from distributed.protocol.utils import host_array
 
 from rmm_uvm.dask.comm.channel import UcxChannel
 from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, introduce, meet
+from rmm_uvm.dask.comm.pulling import Agreement
 from rmm_uvm.dask.comm.receive import receive_message
 from rmm_uvm.dask.comm.send import frame_bytes, send_message
 from rmm_uvm.dask.comm.staging import staging_for_frames
@@ -64,6 +65,7 @@ class UvmComm(UCXX):
         super().__init__(ep, _stock(local_addr), _stock(peer_addr), deserialize)
         self._local_addr, self._peer_addr = local_addr, peer_addr
         self._peer: Peer | None = None
+        self._agreement = Agreement()
         import ucxx  # not before distributed-ucxx has set it up, which it did for this endpoint
 
         self._progress = ucxx.progress
@@ -117,7 +119,7 @@ class UvmComm(UCXX):
             msg, serializers=serializers, on_error=on_error, allow_offload=offload
         )
         try:
-            channel = UcxChannel(self, self._progress)
+            channel = UcxChannel(self, self._agreement, self._progress)
             return await send_message(channel, frames, peer, staging_for_frames)
         except BaseException as error:
             del msg, frames  # or whoever keeps the error would keep the data, too
@@ -136,9 +138,8 @@ class UvmComm(UCXX):
         if deserializers is None:
             deserializers = _SERIALIZERS
         try:
-            frames = await receive_message(
-                UcxChannel(self, self._progress), self.peer, staging_for_frames, host_array
-            )
+            channel = UcxChannel(self, self._agreement, self._progress)
+            frames = await receive_message(channel, self.peer, staging_for_frames, host_array)
         except BaseException as error:
             self._break_off(error, "reading")
             raise
@@ -164,6 +165,11 @@ class UvmComm(UCXX):
                 self._break_off(error, "shaking hands")
             raise
         return msg
+
+    def abort(self) -> None:
+        """Close the connection, without waiting."""
+        super().abort()
+        self._agreement.end()
 
     def _break_off(self, error: BaseException, doing: str) -> None:
         """Close the connection, and raise what Dask understands by that."""

@@ -249,32 +249,42 @@ class Holding:
         Where they come from.
     mark : callable
         Returns a mark behind all copies queued so far.
+
+    Attributes
+    ----------
+    spare : ChunkBudget or None
+        Whose chunks are taken too, if they are free at once. Only as long as none was taken from
+        elsewhere: such a chunk waits for a chunk of the peer, and those behind it with it.
     """
 
     def __init__(self, budget: ChunkBudget, mark: Callable[[], Mark | None]) -> None:
+        self.spare: ChunkBudget | None = None
         self._budget = budget
         self._mark = mark
-        self._held: set[Chunk] = set()
+        self._held: dict[Chunk, ChunkBudget] = {}
         self._wait_seconds = math.inf
 
     def acquire_now(self, nbytes: int) -> Chunk | None:
         """See `ChunkBudget.acquire_now`."""
-        chunk = self._budget.acquire_now(nbytes)
-        if chunk is not None:
-            self._held.add(chunk)
-        return chunk
+        for budget in filter(None, (self._budget, self.spare)):
+            chunk = budget.acquire_now(nbytes)
+            if chunk is not None:
+                self._held[chunk] = budget
+                return chunk
+        return None
 
     async def acquire(self, nbytes: int) -> Chunk:
         """See `ChunkBudget.acquire`."""
         chunk = await self._budget.acquire(nbytes, self._wait_seconds)
         self._wait_seconds = math.inf if chunk.pooled else _IMPATIENT_SECONDS
-        self._held.add(chunk)
+        if not chunk.pooled:
+            self.spare = None
+        self._held[chunk] = self._budget
         return chunk
 
     def release(self, chunk: Chunk) -> None:
         """See `ChunkBudget.release`."""
-        self._held.remove(chunk)
-        self._budget.release(chunk)
+        self._held.pop(chunk).release(chunk)
 
     def __enter__(self) -> Holding:
         return self
@@ -284,5 +294,5 @@ class Holding:
             return
         mark = self._mark()
         while self._held:
-            chunk = self._held.pop()
-            self._budget.quarantine.put(functools.partial(self._budget.release, chunk), mark)
+            chunk, budget = self._held.popitem()
+            budget.quarantine.put(functools.partial(budget.release, chunk), mark)

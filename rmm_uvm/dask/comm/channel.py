@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Protocol
 
+from rmm_uvm.dask.comm.pulling import Agreement
+
 __all__ = [
     "EAGER_SECONDS",
     "TURN_SECONDS",
@@ -87,6 +89,10 @@ class Channel(Protocol):
     def alive(self) -> bool:
         """Neither end has closed it, and it has not broken."""
 
+    @property
+    def agreement(self) -> Agreement:
+        """What its ends have agreed on."""
+
     def send(self, buffer: Any) -> PostedMessage:
         """Post the send of a message; done when the buffer may be used again."""
 
@@ -95,6 +101,15 @@ class Channel(Protocol):
 
         `idle`: nothing says that it is on its way, so it is not worth looking for.
         """
+
+    def send_back(self, buffer: Any) -> PostedMessage:
+        """Post the send of a message to who sends a message here, in a queue beside the other."""
+
+    def recv_back(self, buffer: Any) -> PostedMessage:
+        """Post the receive of what the peer sends back, while it receives a message from here."""
+
+
+_BACK = 1  # the tag of that queue, beside those of the connection
 
 
 class Posted:
@@ -174,13 +189,18 @@ class UcxChannel:
     comm : distributed_ucxx.ucxx.UCXX
         Its endpoint matches messages and receives in the order of posting. It is asked for every
         time, since an endpoint that was closed meanwhile is none to post to.
+    agreement : Agreement
+        Of the connection.
     progress : callable or None
         See `Posted`.
     """
 
-    __slots__ = ("_comm", "_progress")
+    __slots__ = ("_comm", "_progress", "agreement")
 
-    def __init__(self, comm: Any, progress: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, comm: Any, agreement: Agreement, progress: Callable[[], object] | None = None
+    ) -> None:
+        self.agreement = agreement
         self._comm = comm
         self._progress = progress
 
@@ -196,3 +216,11 @@ class UcxChannel:
     def recv(self, buffer: Any, *, idle: bool = False) -> Posted:
         """See `Channel`."""
         return Posted(self._comm.ep.recv(buffer), None if idle else self._progress)
+
+    def send_back(self, buffer: Any) -> Posted:
+        """See `Channel`."""
+        return Posted(self._comm.ep.send(buffer, tag=_BACK), self._progress)
+
+    def recv_back(self, buffer: Any) -> Posted:
+        """See `Channel`."""
+        return Posted(self._comm.ep.recv(buffer, tag=_BACK), self._progress)

@@ -33,22 +33,31 @@ from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
 from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, chunk_count, plan_stream
+from rmm_uvm.dask.comm.pulling import Mapping
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
 from rmm_uvm.dask.comm.staging import Exportable, Staging
 from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.dask.comm.wire import (
+    END,
     MOST_MESSAGE_BYTES,
+    NAMED_BYTES,
+    OFFER_BYTES,
     OPENING_BYTES,
     PRELUDE_BYTES,
     READY,
+    ChunkName,
     FrameKind,
     Header,
     header_bytes,
     header_in_opening,
+    pack_answer,
+    pack_done,
     unpack_header,
+    unpack_offer,
     unpack_opening,
     unpack_prelude,
+    unpack_ready,
 )
 from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm.machine.host_memory import host_memory
@@ -137,6 +146,7 @@ async def _receive_device_frames(
     host_buffer: Callable[[int], Any],
 ) -> list[Any]:
     frames: list[Any] = []
+    mapping: Mapping | None = None
     try:
         staging.refuse_without_memory()
         for kind, size in zip(header.kinds, header.sizes, strict=True):
@@ -152,6 +162,7 @@ async def _receive_device_frames(
             await staging.settle_for_transport()
         else:
             staging.enter_device()
+        mapping = await _mapping(channel, header.way, staging)
         await _receive_whole(channel, frames, header, opened)
         _count_whole(frames, header, exportable, staging)
         if targets:
@@ -160,13 +171,44 @@ async def _receive_device_frames(
             count = chunk_count(sizes, header.chunk_bytes)
             with staging.hold(staging.receiving) as held:
                 await _receive_stream(
-                    channel, plans, count, targets, held, staging, settled=settled
+                    channel, plans, count, targets, held, staging, mapping, settled=settled
                 )
+        if mapping is not None:
+            await _end(channel)
+            staging.mappings.release(mapping)
     except BaseException:
         staging.totals.aborted_transfers += 1
         staging.keep(frames)  # the peer, or copies of ours, may still be writing them
+        if mapping is not None:
+            staging.keep_mapped(mapping)
         raise
     return frames
+
+
+async def _mapping(channel: Channel, way: FrameKind, staging: Staging) -> Mapping | None:
+    """Return the slab that the stream is pulled from, in use; None if it is sent, or is none."""
+    if way is FrameKind.PULL:
+        return channel.agreement.use(staging.mappings)
+    if way is FrameKind.CHUNK:
+        return None
+    offer = bytearray(OFFER_BYTES)
+    await channel.recv(offer)
+    mapping = channel.agreement.consider(unpack_offer(offer), staging.mappings)
+    try:
+        await channel.send_back(pack_answer(pulls=mapping is not None))
+    except BaseException:
+        if mapping is not None:
+            staging.mappings.release(mapping)
+        raise
+    return mapping
+
+
+async def _end(channel: Channel) -> None:
+    """Wait until the sender has said that every chunk was its own until it was read."""
+    message = bytearray(len(END))
+    await channel.recv(message)
+    if message != END:
+        raise DataError("a message that does not end a stream: the two ends have lost step")
 
 
 async def _receive_whole(
@@ -202,53 +244,102 @@ async def _receive_stream(
     targets: Sequence[_StreamFrame],
     held: Holding,
     staging: Staging,
+    mapping: Mapping | None,
     *,
     settled: bool,
 ) -> None:
-    """Receive all chunks, some under way while others are copied to where they belong."""
+    """Receive all chunks, some under way while others are copied to where they belong.
+
+    With a mapping, copy them from there.
+    """
     arriving: collections.deque[_Arriving] = collections.deque()
     leaving: collections.deque[_Leaving] = collections.deque()
+    answers: collections.deque[PostedMessage] = collections.deque()
     turn = Turn()
-    ready = _Ready(channel) if count > 1 else None
+    # The header stands for the first chunk's, if it is sent.
+    announced = count if mapping is not None else count - 1
+    ready = _Ready(channel, pulls=mapping is not None) if announced > 0 else None
+    if ready is not None and mapping is not None:
+        ready.post()
+
+    async def leave() -> None:
+        one = leaving.popleft()
+        await staging.reached(one.copied)
+        if one.chunk is not None:
+            held.release(one.chunk)
+        if one.name is not None:
+            while len(answers) >= DEPTH:
+                await answers.popleft()
+            answers.append(channel.send_back(pack_done(one.name)))
+
     for number, plan in enumerate(plans):
-        if number and ready is not None:
+        name: ChunkName | None = None
+        if ready is not None and (number or mapping is not None):
             # Nothing is held while it may be long: see step 1 of the proof.
             while not ready.done() and (arriving or leaving):
                 if arriving:
                     await _arrive(arriving.popleft(), leaving, targets, staging)
                 else:
-                    await _leave(leaving.popleft(), held, staging)
-            await ready.received()
+                    await leave()
+            name = await ready.received()
         chunk: Chunk | None = None
-        first = plan.pieces[0]
-        if first.nbytes == plan.nbytes and targets[first.frame].in_place:
-            place = _place(first, targets)
-        else:
-            while (chunk := held.acquire_now(plan.nbytes)) is None and (arriving or leaving):
-                if leaving:
-                    await _leave(leaving.popleft(), held, staging)
-                else:
-                    await _arrive(arriving.popleft(), leaving, targets, staging)
-            if chunk is None:  # who waits for others' chunks has none that they could wait for
-                chunk = await held.acquire(plan.nbytes)
-            if not chunk.pooled:
-                await staging.settle_for_transport()
-            place = chunk.view(plan.nbytes)
-        arriving.append(_Arriving(channel.recv(place), plan, chunk))
+        if name is None:
+            first = plan.pieces[0]
+            if first.nbytes == plan.nbytes and targets[first.frame].in_place:
+                place = _place(first, targets)
+            else:
+                while (chunk := held.acquire_now(plan.nbytes)) is None and (arriving or leaving):
+                    if leaving:
+                        await leave()
+                    else:
+                        await _arrive(arriving.popleft(), leaving, targets, staging)
+                if chunk is None:  # who waits for others' chunks has none that they could wait for
+                    chunk = await held.acquire(plan.nbytes)
+                if not chunk.pooled:
+                    await staging.settle_for_transport()
+                place = chunk.view(plan.nbytes)
+            arriving.append(_Arriving(channel.recv(place), plan, chunk))
         if not number and not settled:
             # Copies follow what was queued for the frames' memory a moment ago.
             staging.order_after_default_stream()
+        if name is not None and mapping is not None:
+            leaving.append(_pull(name, plan, mapping, channel, leaving, targets, staging))
         if number + 1 < count and ready is not None:
             ready.post()  # behind the chunk, as it was sent
         while len(arriving) >= DEPTH:
             await _arrive(arriving.popleft(), leaving, targets, staging)
         while len(leaving) >= DEPTH:
-            await _leave(leaving.popleft(), held, staging)
+            await leave()
         await turn.give_way()
     while arriving:
         await _arrive(arriving.popleft(), leaving, targets, staging)
     while leaving:
-        await _leave(leaving.popleft(), held, staging)
+        await leave()
+    while answers:
+        await answers.popleft()
+
+
+def _pull(
+    name: ChunkName,
+    plan: PlannedChunk,
+    mapping: Mapping,
+    channel: Channel,
+    leaving: Iterable[_Leaving],
+    targets: Sequence[_StreamFrame],
+    staging: Staging,
+) -> _Leaving:
+    """Begin to copy a chunk from where the peer has it."""
+    channel.agreement.check(name)
+    address = mapping.place_of(name, plan.nbytes)
+    for other in leaving:
+        if other.name is not None and (
+            other.name.offset < name.offset + plan.nbytes
+            and name.offset < other.name.offset + other.nbytes
+        ):
+            raise DataError(f"{name} was announced while {other.name} was still being read")
+    staging.totals.count("received", "staged", plan.frame_bytes)
+    staging.totals.pulled_bytes += plan.frame_bytes
+    return _Leaving(_copied_out(address, plan, targets, staging), None, name, plan.nbytes)
 
 
 class _Arriving(NamedTuple):
@@ -260,10 +351,12 @@ class _Arriving(NamedTuple):
 
 
 class _Leaving(NamedTuple):
-    """A chunk that is being copied to where its bytes belong."""
+    """A chunk that is being copied to where its bytes belong: one of ours, or one of the peer."""
 
     copied: Mark
-    chunk: Chunk
+    chunk: Chunk | None
+    name: ChunkName | None = None
+    nbytes: int = 0
 
 
 async def _arrive(
@@ -276,40 +369,47 @@ async def _arrive(
     staging.totals.count("received", way_through(one.chunk), one.plan.frame_bytes)
     if one.chunk is None:
         return
-    copies = [
-        (targets[frame].address + frame_offset, one.chunk.address + offset, nbytes)
-        for frame, frame_offset, offset, nbytes in one.plan.pieces
-    ]
-    leaving.append(_Leaving(staging.begin(copies), one.chunk))
+    leaving.append(_Leaving(_copied_out(one.chunk.address, one.plan, targets, staging), one.chunk))
 
 
-async def _leave(one: _Leaving, held: Holding, staging: Staging) -> None:
-    await staging.reached(one.copied)
-    held.release(one.chunk)
+def _copied_out(
+    address: int, plan: PlannedChunk, targets: Sequence[_StreamFrame], staging: Staging
+) -> Mark:
+    """Begin to copy a chunk's bytes to where they belong."""
+    return staging.begin(
+        [
+            (targets[frame].address + frame_offset, address + offset, nbytes)
+            for frame, frame_offset, offset, nbytes in plan.pieces
+        ]
+    )
 
 
 class _Ready:
     """The message that says that the next chunk is on its way."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, pulls: bool) -> None:
         self._channel = channel
-        self._message = bytearray(len(READY))
+        self._pulls = pulls
+        self._message: bytearray
         self._posted: PostedMessage
 
     def post(self) -> None:
         """Post its receive, behind that of the chunk before."""
+        self._message = bytearray(NAMED_BYTES if self._pulls else len(READY))
         self._posted = self._channel.recv(self._message)
 
     def done(self) -> bool:
         """Return whether it has come."""
         return self._posted.done()
 
-    async def received(self) -> None:
-        """Wait for it."""
+    async def received(self) -> ChunkName | None:
+        """Wait for it; return the name of a chunk to pull, None for one that comes."""
         await self._posted
+        if self._pulls:
+            return unpack_ready(self._message)
         if self._message != READY:
             raise DataError("a message that is no ready message: the two ends have lost step")
-        self._message = bytearray(len(READY))
+        return None
 
 
 def _place(piece: Piece, targets: Sequence[_StreamFrame]) -> DeviceRange:

@@ -10,24 +10,36 @@ rmm_uvm.dask.comm.receive : the other end, and why both together cannot come to 
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
 from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
+from rmm_uvm.dask.comm.pulling import SharedSlab
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.staging import Exportable, Staging
+from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.dask.comm.wire import (
+    ANSWER_BYTES,
+    END,
+    NAMED_BYTES,
     READY,
+    ChunkName,
     FrameKind,
     frames_in_opening,
     header_in_opening,
     pack_header,
+    pack_offer,
     pack_opening,
     pack_prelude,
+    pack_ready,
+    unpack_answer,
+    unpack_done,
 )
+from rmm_uvm.errors import DataError
 from rmm_uvm.residency.memory_of import interface_of
 
 __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
@@ -94,8 +106,9 @@ async def send_message(
     ------
     Exception
         Whatever the channel, a copy or an allocation raises, and `ConnectionError` for a channel
-        that was closed and did not say so. What was sent is then a part of a message, and the
-        connection of no use; chunks are in quarantine.
+        that was closed and did not say so; `DataError` for an answer that cannot be, which is
+        counted. What was sent is then a part of a message, and the connection of no use; chunks are
+        in quarantine.
     """
     outgoing = [_Frame(frame) for frame in frames]
     if not any([frame.kind for frame in outgoing]):  # on the host, all of them
@@ -145,19 +158,7 @@ async def _send_device_frames(
         staging.order_after_default_stream()
     stream = [frame for frame in frames if frame.kind is FrameKind.STREAM]
     if stream:
-        chunk_bytes = min(filter(None, (staging.chunk_bytes, peer.chunk_bytes)))
-        sizes = [frame.nbytes for frame in stream]
-        plans = plan_stream(sizes, chunk_bytes)
-        staging.remarks.message(sum(sizes), staging.sending.total_bytes)
-        with staging.hold(staging.sending) as held:
-            # Filled before the header, which stands for the first chunk's ready message: a copy
-            # may wait long for the default stream, and the peer holds a chunk from the header on.
-            first = next(plans)
-            outgoing = await _prepared(held, first, stream, staging)
-            if outgoing.copied is not None:
-                await staging.reached(outgoing.copied)
-            await _send_whole(channel, frames, peer, chunk_bytes)
-            await _send_stream(channel, first, outgoing, plans, stream, held, staging)
+        await _send_with_stream(channel, frames, stream, peer, staging)
     else:
         await _send_whole(channel, frames, peer)
     for frame in frames:
@@ -165,18 +166,81 @@ async def _send_device_frames(
             _count_whole(frame, peer, staging)
 
 
-async def _send_whole(
-    channel: Channel, frames: Sequence[_Frame], peer: Peer, chunk_bytes: int = 0
+async def _send_with_stream(
+    channel: Channel,
+    frames: Sequence[_Frame],
+    stream: Sequence[_Frame],
+    peer: Peer,
+    staging: Staging,
 ) -> None:
-    """Send the header, and every frame that does not travel in the stream."""
+    """Send the header, the frames that are messages, and those of the stream."""
+    # A peer that receives into cudaMalloc memory gets chunks where they belong, without a copy, and
+    # frames in cudaMalloc memory are sent from where they lie.
+    pullable = peer.receives == "staged" and not any(frame.exportable for frame in stream)
+    slab = staging.slab if pullable else None
+    way = channel.agreement.way(slab)
+    sizes_of_chunks = (staging.chunk_bytes, None if way is FrameKind.PULL else peer.chunk_bytes)
+    chunk_bytes = min(filter(None, sizes_of_chunks))
+    sizes = [frame.nbytes for frame in stream]
+    plans = plan_stream(sizes, chunk_bytes)
+    staging.remarks.message(sum(sizes), staging.sending.total_bytes)
+    with staging.hold(staging.sending) as held:
+        # Filled before the header, which stands for the first chunk's ready message: a copy may wait
+        # long for the default stream, and the peer holds a chunk from the header on.
+        first = next(plans)
+        outgoing = await _prepared(held, first, stream, staging)
+        if outgoing.copied is not None:
+            await staging.reached(outgoing.copied)
+        await _send_whole(channel, frames, peer, chunk_bytes, way, slab)
+        if way is FrameKind.OFFER and slab is not None:
+            pulls = await _answer(channel)
+            channel.agreement.answered(slab, pulls=pulls)
+            way = FrameKind.PULL if pulls else FrameKind.CHUNK
+        passing: _Passing = _Sent(channel, held)
+        if way is FrameKind.PULL and slab is not None:
+            passing = _Pulled(channel, held, slab)
+            if outgoing.chunk is not None and outgoing.chunk.pooled:
+                held.spare = staging.receiving
+        await _send_stream(channel, first, outgoing, plans, stream, held, staging, passing)
+
+
+async def _answer(channel: Channel) -> bool:
+    """Return whether the peer pulls what it was offered."""
+    message = bytearray(ANSWER_BYTES)
+    await channel.recv_back(message)
+    with _counting():
+        return unpack_answer(message)
+
+
+@contextlib.contextmanager
+def _counting() -> Iterator[None]:
+    """Count what is refused of what a peer answers."""
+    try:
+        yield
+    except DataError:
+        totals().refused_messages += 1
+        raise
+
+
+async def _send_whole(
+    channel: Channel,
+    frames: Sequence[_Frame],
+    peer: Peer,
+    chunk_bytes: int = 0,
+    way: FrameKind = FrameKind.CHUNK,
+    slab: SharedSlab | None = None,
+) -> None:
+    """Send the header, an offer if there is one, and every frame that is not in the stream."""
     kinds, sizes = [frame.kind for frame in frames], [frame.nbytes for frame in frames]
-    entries, header = pack_header(kinds, sizes, chunk_bytes)
+    entries, header = pack_header(kinds, sizes, chunk_bytes, way)
     prelude = pack_prelude(closing=False, entries=entries)
     messages: list[Any] = [prelude, header]
     if peer.ours and header_in_opening(entries):
         count = frames_in_opening(kinds, sizes, entries)
         opening = pack_opening(prelude, header, [frame.buffer for frame in frames[:count]])
         messages, frames = [opening], frames[count:]
+    if way is FrameKind.OFFER and slab is not None:
+        messages.append(pack_offer(slab.offer))
     messages += [
         frame.buffer for frame in frames if frame.nbytes and frame.kind is not FrameKind.STREAM
     ]
@@ -199,33 +263,34 @@ async def _send_stream(
     stream: Sequence[_Frame],
     held: Holding,
     staging: Staging,
+    passing: _Passing,
 ) -> None:
-    """Send the first chunk and the others, the next being filled while others are under way."""
+    """Pass the first chunk on and the others, the next being filled while others are under way."""
     under_way: collections.deque[_UnderWay] = collections.deque()
     turn = Turn()
-    ready: PostedMessage | None = None  # the header stands for the first chunk's
     while True:
-        under_way.append(_UnderWay(ready, channel.send(outgoing.buffer), outgoing.chunk))
+        under_way.append(passing.post(outgoing))
         staging.totals.count("sent", way_through(outgoing.chunk), plan.frame_bytes)
+        if under_way[-1].name is not None:
+            staging.totals.pulled_bytes += plan.frame_bytes
         if (coming := next(plans, None)) is None:
             break
         while (found := _prepare_now(held, coming, stream, staging)) is None and under_way:
-            await _finish(under_way.popleft(), channel, held)
+            await passing.finish(under_way.popleft())
         if found is None and not channel.alive:
-            # Its own chunks are not free yet, and here nobody would make them so: see `_finish`.
+            # Its own chunks are not free yet, and here nobody would make them so: see `finish`.
             raise ConnectionError("the connection was closed in the middle of a message")
         # Who waits for others' chunks has none of his own that they could wait for.
         outgoing = found or _filled(await held.acquire(coming.nbytes), coming, stream, staging)
         while len(under_way) >= DEPTH:
-            await _finish(under_way.popleft(), channel, held)
+            await passing.finish(under_way.popleft())
         if outgoing.copied is not None:
             await staging.reached(outgoing.copied)
         await turn.give_way()
         plan = coming
-        # Both posted at once: a chunk that was announced is on its way.
-        ready = channel.send(READY)
     while under_way:
-        await _finish(under_way.popleft(), channel, held)
+        await passing.finish(under_way.popleft())
+    await passing.end()
 
 
 async def _prepared(
@@ -265,21 +330,93 @@ def _filled(
 
 
 class _UnderWay(NamedTuple):
-    """A chunk that was posted, and the ready message before it."""
+    """A chunk that was posted, or announced to be pulled by its name."""
 
     ready: PostedMessage | None
-    sent: PostedMessage
+    passed: PostedMessage
     chunk: Chunk | None
+    name: ChunkName | None = None
+    done: bytearray = bytearray()
 
 
-async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
-    if one.ready is not None:
+class _Passing(Protocol):
+    """How filled chunks get to the peer."""
+
+    def post(self, outgoing: _Outgoing) -> _UnderWay:
+        """Let the peer have a chunk."""
+
+    async def finish(self, one: _UnderWay) -> None:
+        """Wait until it has it, and let go of it here."""
+
+    async def end(self) -> None:
+        """Say that it has all of them."""
+
+
+class _Sent:
+    """As messages, each but the first with a ready message before it."""
+
+    def __init__(self, channel: Channel, held: Holding) -> None:
+        self._channel = channel
+        self._held = held
+        self._first = True  # the header stands for its ready message
+
+    def post(self, outgoing: _Outgoing) -> _UnderWay:
+        # Both posted at once: a chunk that was announced is on its way.
+        ready = None if self._first else self._channel.send(self._ready())
+        self._first = False
+        return _UnderWay(ready, self._channel.send(outgoing.buffer), outgoing.chunk)
+
+    def _ready(self) -> bytes:
+        return READY
+
+    async def finish(self, one: _UnderWay) -> None:
+        if one.ready is not None:
+            await one.ready
+        await one.passed
+        # ucxx passes over the cancelling of a send when the other end closes: what is held to the
+        # end goes into quarantine.
+        if one.chunk is not None and self._channel.alive:
+            self._held.release(one.chunk)
+
+    async def end(self) -> None:
+        pass
+
+
+class _Pulled(_Sent):
+    """Each is announced, and copied by the peer; an extra chunk, which it cannot copy, is sent."""
+
+    def __init__(self, channel: Channel, held: Holding, slab: SharedSlab) -> None:
+        super().__init__(channel, held)
+        self._slab = slab
+        self._first = False
+
+    def post(self, outgoing: _Outgoing) -> _UnderWay:
+        chunk = outgoing.chunk
+        if chunk is None or not chunk.pooled:
+            return super().post(outgoing)
+        name = self._channel.agreement.name(chunk.address - self._slab.base)
+        ready = self._channel.send(pack_ready(name))
+        done = bytearray(NAMED_BYTES)
+        return _UnderWay(ready, self._channel.recv_back(done), chunk, name, done)
+
+    def _ready(self) -> bytes:
+        return pack_ready(None)
+
+    async def finish(self, one: _UnderWay) -> None:
+        if one.name is None or one.chunk is None or one.ready is None:
+            await super().finish(one)
+            return
         await one.ready
-    await one.sent
-    # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
-    # goes into quarantine.
-    if one.chunk is not None and channel.alive:
-        held.release(one.chunk)
+        await one.passed
+        with _counting():
+            if (done := unpack_done(one.done)) != one.name:
+                raise DataError(f"{done} was read, and {one.name} was announced")
+        self._held.release(one.chunk)
+
+    async def end(self) -> None:
+        # Without it the peer would not know that what it read was not of a later message: had this
+        # end broken off, the chunks would have gone to another once their quarantine was over.
+        await self._channel.send(END)
 
 
 def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:

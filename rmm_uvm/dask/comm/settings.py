@@ -22,9 +22,7 @@ from rmm_uvm.support.units import format_bytes
 
 __all__ = ["CommSettings", "PoolShares", "configured", "share_pool"]
 
-_SMALLEST_CHUNK_BYTES = 1 << 20  # below, the cost of a message shows
-_LARGEST_CHUNK_BYTES = 32 << 20  # above, copying in and out overlaps less
-_CHUNKS_EACH_WAY = 4  # as many as one message has under way
+_LARGEST_CHUNK_BYTES = 64 << 20  # above, copying in and out overlaps less
 _FEWEST_CHUNKS = 2  # in each direction: one is filled or emptied while the other travels
 
 
@@ -59,8 +57,8 @@ def share_pool(pool_bytes: int, chunk_bytes: int | None = None) -> PoolShares:
     pool_bytes : int
         Size of the IPC pool, in bytes.
     chunk_bytes : int or None
-        Size of a chunk, in bytes; by default such that there are 4 each way, but 1 to
-        32 MiB: large ones are fewer messages (benchmarks/results/message_size.json).
+        Size of a chunk, in bytes; by default such that there are 2 each way, but at most
+        64 MiB: large ones are fewer messages (benchmarks/results/message_size.json).
 
     Raises
     ------
@@ -70,13 +68,12 @@ def share_pool(pool_bytes: int, chunk_bytes: int | None = None) -> PoolShares:
     Examples
     --------
     >>> share_pool(256 << 20)
-    PoolShares(chunk_bytes=29360128, chunks_each_way=4)
+    PoolShares(chunk_bytes=58720256, chunks_each_way=2)
     """
     usable_bytes = pool_bytes // 8 * 7
     largest = usable_bytes // (2 * _FEWEST_CHUNKS) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
     if chunk_bytes is None:
-        wanted = usable_bytes // (2 * _CHUNKS_EACH_WAY) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
-        wanted = min(max(wanted, _SMALLEST_CHUNK_BYTES), _LARGEST_CHUNK_BYTES, largest)
+        wanted = min(_LARGEST_CHUNK_BYTES, largest)
     else:
         wanted = -(-chunk_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     if wanted > largest or wanted <= 0:

@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm.dask.comm.budget import Chunk, ChunkBudget, Holding
 from rmm_uvm.dask.comm.notices import NOTICES, Notices, Remarks
+from rmm_uvm.dask.comm.pulling import (
+    PROCESS,
+    Mapping,
+    Mappings,
+    MemoryKind,
+    SharedMemory,
+    SharedSlab,
+    find_slab,
+)
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
 from rmm_uvm.dask.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.dask.comm.statistics import CommTotals, totals
@@ -36,27 +45,8 @@ _EAGER_SECONDS = 2e-3
 _PAUSE_SECONDS = 5e-4
 
 
-class MemoryKind(Protocol):
-    """What is known of an address; see `rmm_uvm._lib.transfers.MemoryKind`."""
-
-    @property
-    def ipc_capable(self) -> bool:
-        """CUDA IPC can export it."""
-
-    @property
-    def base(self) -> int:
-        """First byte of the allocation."""
-
-    @property
-    def nbytes(self) -> int:
-        """How many it has."""
-
-
-class Copies(Protocol):
+class Copies(SharedMemory, Protocol):
     """Copies on the device; see `rmm_uvm._lib.transfers.Transfers`."""
-
-    def memory_kind(self, address: int) -> MemoryKind | None:
-        """Return what memory that is, None if it is none of the driver's."""
 
     def wait_for(self, stream: int) -> None:
         """Let later copies wait for what was issued to `stream` so far."""
@@ -106,6 +96,13 @@ class Staging:
         CUDA ordinal.
     enter_device : callable
         Gives the calling thread a CUDA context if it has none: UCX asks for one.
+    process : bytes
+        See `SlabOffer`.
+
+    Attributes
+    ----------
+    mappings : Mappings
+        Slabs of peers.
 
     Notes
     -----
@@ -126,6 +123,7 @@ class Staging:
         counted: CommTotals | None = None,
         quarantine: Quarantine | None = None,
         clock: Callable[[], float] = time.monotonic,
+        process: bytes = PROCESS,
     ) -> None:
         settings = settings or CommSettings()
         self.copies = copies
@@ -156,6 +154,9 @@ class Staging:
 
         self.sending = budget(sending)
         self.receiving = budget(receiving)
+        self.mappings = Mappings(copies)
+        self._chunks = (*sending, *receiving)
+        self._process = process
         # Others may have used the pool a moment ago, in the order of the default stream.
         self.chunks_settled = False
 
@@ -163,6 +164,11 @@ class Staging:
     def chunk_bytes(self) -> int | None:
         """Size of its chunks, in bytes; None if it has none."""
         return self.sending.chunk_bytes or None
+
+    @functools.cached_property
+    def slab(self) -> SharedSlab | None:
+        """What peers may copy its chunks from; None if they cannot."""
+        return find_slab(self.copies, self._chunks, self._process)
 
     def refuse_without_memory(self) -> None:
         """Refuse a device whose addresses nothing can be received into.
@@ -181,6 +187,10 @@ class Staging:
     def keep(self, things: object) -> None:
         """Keep memory of a broken transfer until nobody can be using it."""
         self.quarantine.keep(things, self._last_mark())
+
+    def keep_mapped(self, mapping: Mapping) -> None:
+        """Keep a peer's slab mapped after a broken transfer, until no copy can be reading it."""
+        self.quarantine.put(functools.partial(self.mappings.release, mapping), self._last_mark())
 
     def order_after_default_stream(self) -> None:
         """Let later copies wait for all work of the legacy default stream so far."""
@@ -286,7 +296,10 @@ def current_staging() -> Staging | None:
     installation, device = found
     with _lock:
         if _made is None or _made[0] is not installation:
-            _made = installation, _on_device(device)
+            staging = _on_device(device)
+            if _made is not None:
+                _made[1].mappings.forget_all()
+            _made = installation, staging
             installation.when_released(_forget)
         return _made[1]
 
@@ -358,4 +371,6 @@ def _on_driver(
 def _forget() -> None:
     global _made
     with _lock:
-        _made = None
+        made, _made = _made, None
+    if made is not None:
+        made[1].mappings.forget_all()

@@ -4,7 +4,8 @@
 
 Bytes are of device frames only. "Staged": by way of the IPC pool. "Direct": from or into memory
 that CUDA IPC can export. "Overflow": managed memory on the wire path, which is slow; the fallback
-when the IPC pool has nothing free for too long, or there is none.
+when the IPC pool has nothing free for too long, or there is none. Of what is staged, "pulled" is
+what the receiver copies out of the sender's chunks itself.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class CommTotals:
         Messages with device frames that ended with an error, on either side.
     refused_messages : int
         Messages and handshakes that were refused since they are none of this protocol.
+    pulled_bytes : int
+        Of the staged bytes, those that were pulled, by this process or from it.
     """
 
     sent_staged_bytes: int = 0
@@ -52,6 +55,7 @@ class CommTotals:
     chunk_wait_seconds: float = 0.0
     aborted_transfers: int = 0
     refused_messages: int = 0
+    pulled_bytes: int = 0
 
     def count(self, direction: Direction, way: Way, nbytes: int) -> None:
         """Add bytes that went some way."""

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""How every transfer begins: the prelude and the header, and the opening that has both.
+"""How every transfer begins, and the small messages by which a peer pulls chunks.
 
 Prelude and header are distributed-ucxx's own, byte for byte, as long as no frame travels in the
-stream: its "is this frame on a device" is our kind 0 or 1. `FrameKind.STREAM`, `FrameKind.CHUNK`
-and openings are only ever sent to a peer whose handshake said that it understands them.
+stream: its "is this frame on a device" is our kind 0 or 1. All other kinds, openings, and what is
+said of pulling are only ever sent to a peer whose handshake said that it understands them.
 
-This is the only reader of them. It accepts what `pack_prelude`, `pack_header` and `pack_opening`
-can make, byte for byte, and refuses everything else before memory is taken for what it claims.
+This is the only reader of them. It accepts what the functions to pack them can make, byte for
+byte, and refuses everything else before memory is taken for what it claims.
 """
 
 from __future__ import annotations
@@ -22,23 +22,37 @@ from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.errors import DataError
 
 __all__ = [
+    "ANSWER_BYTES",
+    "END",
     "MOST_ENTRIES",
     "MOST_MESSAGE_BYTES",
+    "NAMED_BYTES",
+    "OFFER_BYTES",
     "OPENING_BYTES",
     "PRELUDE_BYTES",
     "READY",
     "WIRE_VERSION",
+    "ChunkName",
     "FrameKind",
     "Header",
+    "SlabOffer",
     "frames_in_opening",
     "header_bytes",
     "header_in_opening",
+    "pack_answer",
+    "pack_done",
     "pack_header",
+    "pack_offer",
     "pack_opening",
     "pack_prelude",
+    "pack_ready",
+    "unpack_answer",
+    "unpack_done",
     "unpack_header",
+    "unpack_offer",
     "unpack_opening",
     "unpack_prelude",
+    "unpack_ready",
 ]
 
 WIRE_VERSION = 2
@@ -46,6 +60,9 @@ WIRE_VERSION = 2
 
 READY = b"\xa7"
 """Says that the next chunk is on its way; its value is checked, so that lost step is noticed."""
+
+END = b"\xad"
+"""Behind a stream that was pulled: the sender held each chunk until it heard that it was read."""
 
 MOST_ENTRIES = 1 << 22
 """Of a header, which then has 36 MiB. Dask sends a few frames for each object of a message."""
@@ -66,19 +83,31 @@ PRELUDE_BYTES = _PRELUDE.size
 _PRELUDE_AS_IT_LIES = struct.Struct("B7sQ")  # with what is between, which packing leaves 0
 _NOTHING_BETWEEN = bytes(7)
 
+_OFFER = struct.Struct("<16s16s16s64sQ")
+OFFER_BYTES = _OFFER.size
+_NAMED = struct.Struct("<BQQ")
+NAMED_BYTES = _NAMED.size
+"""Of a ready message in a stream that is pulled, and of the one that says that a chunk was read."""
+_PULLED, _SENT, _DONE = 0xA7, 0xA9, 0xAA
+_ANSWERS = {False: b"\xab", True: b"\xac"}
+ANSWER_BYTES = 1
+
 
 class FrameKind(enum.IntEnum):
     """How a frame travels.
 
     `HOST` and `DEVICE` frames are one message each, received into memory of that kind. `STREAM`
-    frames are device frames that travel in chunks. `CHUNK` is no frame: in the last place of a
-    header it tells the size of the stream's chunks.
+    frames are device frames that travel in chunks. The others are no frames: one of them is in the
+    last place of a header with a stream, and has the size of its chunks. `CHUNK`: each is a
+    message. `PULL`: the peer copies them. `OFFER`: an offer follows, whose answer decides it.
     """
 
     HOST = 0
     DEVICE = 1
     STREAM = 2
     CHUNK = 3
+    OFFER = 4
+    PULL = 5
 
 
 _KINDS = tuple(FrameKind)  # by its number: calling the class takes ten times as long
@@ -90,16 +119,62 @@ class Header(NamedTuple):
     Attributes
     ----------
     kinds : tuple of FrameKind
-        Of the frames, in order; never `CHUNK`.
+        Of the frames, in order; `HOST`, `DEVICE` or `STREAM`.
     sizes : tuple of int
         Of the frames, in bytes.
     chunk_bytes : int
         Of the stream; 0 if no frame travels in it.
+    way : FrameKind
+        Of its chunks: `CHUNK`, `OFFER` or `PULL`.
     """
 
     kinds: tuple[FrameKind, ...]
     sizes: tuple[int, ...]
     chunk_bytes: int = 0
+    way: FrameKind = FrameKind.CHUNK
+
+
+class SlabOffer(NamedTuple):
+    """What a peer maps a slab with, to copy chunks from it.
+
+    Attributes
+    ----------
+    machine : bytes
+        16 bytes; see `rmm_uvm.ipc.machine.machine_id`.
+    process : bytes
+        Whose slab it is: 16 bytes that no other process has.
+    slab : bytes
+        Which of its slabs: 16 bytes that no other slab has.
+    handle : bytes
+        CUDA's handle of the slab, 64 bytes.
+    nbytes : int
+        Length of the slab.
+    """
+
+    machine: bytes
+    process: bytes
+    slab: bytes
+    handle: bytes
+    nbytes: int
+
+    def __repr__(self) -> str:
+        """Return what it names, without what opens it: logs and tracebacks show this."""
+        return f"<SlabOffer of a slab of {self.nbytes} bytes>"
+
+
+class ChunkName(NamedTuple):
+    """A chunk that is there to be pulled.
+
+    Attributes
+    ----------
+    offset : int
+        Of its first byte in the slab that was offered.
+    generation : int
+        How many were announced on this connection, this way, before it.
+    """
+
+    offset: int
+    generation: int
 
 
 def pack_prelude(*, closing: bool, entries: int) -> bytes:
@@ -133,7 +208,10 @@ def header_bytes(entries: int) -> int:
 
 
 def pack_header(
-    kinds: Sequence[FrameKind], sizes: Sequence[int], chunk_bytes: int = 0
+    kinds: Sequence[FrameKind],
+    sizes: Sequence[int],
+    chunk_bytes: int = 0,
+    way: FrameKind = FrameKind.CHUNK,
 ) -> tuple[int, bytes]:
     """Return the number of entries, for the prelude, and the header itself.
 
@@ -143,7 +221,7 @@ def pack_header(
         If there are more than a header may have.
     """
     if chunk_bytes:
-        kinds, sizes = [*kinds, FrameKind.CHUNK], [*sizes, chunk_bytes]
+        kinds, sizes = [*kinds, way], [*sizes, chunk_bytes]
     _refuse_entries(len(kinds))
     return len(kinds), struct.pack(_header_format(len(kinds)), *kinds, *sizes)
 
@@ -187,9 +265,9 @@ def unpack_header(
     sizes = values[entries:]
     if (total_bytes := sum(sizes)) > MOST_MESSAGE_BYTES:
         raise DataError(f"a message of {total_bytes} bytes: no process can hold so many")
-    chunk_bytes = 0
-    if kinds and kinds[-1] is FrameKind.CHUNK:
-        kinds, sizes, chunk_bytes = kinds[:-1], sizes[:-1], sizes[-1]
+    chunk_bytes, way = 0, FrameKind.CHUNK
+    if kinds and kinds[-1] >= FrameKind.CHUNK:
+        way, kinds, sizes, chunk_bytes = kinds[-1], kinds[:-1], sizes[:-1], sizes[-1]
         if chunk_bytes == 0 or chunk_bytes % ALIGNMENT_BYTES:
             raise DataError(f"a header with chunks of {chunk_bytes} bytes")
     host_bytes = total_bytes
@@ -201,9 +279,10 @@ def unpack_header(
             f"a message with {host_bytes} bytes for the host, which has {most_host_bytes}: "
             "ask for fewer results at a time"
         )
-    if FrameKind.CHUNK in kinds or (FrameKind.STREAM in kinds) != bool(chunk_bytes):
+    several = max(kinds, default=FrameKind.HOST) >= FrameKind.CHUNK
+    if several or (FrameKind.STREAM in kinds) != bool(chunk_bytes):
         raise DataError("a header whose stream has no size, or more than one")
-    return Header(kinds, sizes, chunk_bytes)
+    return Header(kinds, sizes, chunk_bytes, way)
 
 
 def header_in_opening(entries: int) -> bool:
@@ -281,6 +360,84 @@ def _in_a_row(frame: Any) -> Any:
     """Return the bytes of a frame as they lie, also where its array has the columns first."""
     has_columns_first = type(frame) is memoryview and not frame.c_contiguous
     return pickle.PickleBuffer(frame).raw() if has_columns_first else frame
+
+
+def pack_offer(offer: SlabOffer) -> bytes:
+    """Return the message that offers a slab."""
+    return _OFFER.pack(*offer)
+
+
+def unpack_offer(message: bytes | bytearray | memoryview) -> SlabOffer:
+    """Return what `pack_offer` was given.
+
+    Raises
+    ------
+    DataError
+        If no slab can be so large.
+    """
+    offer = SlabOffer(*_OFFER.unpack(message))
+    if not 0 < offer.nbytes <= MOST_MESSAGE_BYTES:
+        raise DataError(f"an offer of a slab of {offer.nbytes} bytes")
+    return offer
+
+
+def pack_answer(*, pulls: bool) -> bytes:
+    """Return the answer to an offer: whether the chunks will be pulled."""
+    return _ANSWERS[pulls]
+
+
+def unpack_answer(message: bytes | bytearray | memoryview) -> bool:
+    """Return what `pack_answer` was given.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    for pulls, answer in _ANSWERS.items():
+        if message == answer:
+            return pulls
+    raise DataError(f"no answer to an offer: {bytes(message).hex()}")
+
+
+def pack_ready(name: ChunkName | None) -> bytes:
+    """Return the message that announces a chunk to who pulls; None: it comes as a message."""
+    return _NAMED.pack(_SENT, 0, 0) if name is None else _NAMED.pack(_PULLED, *name)
+
+
+def unpack_ready(message: bytes | bytearray | memoryview) -> ChunkName | None:
+    """Return what `pack_ready` was given.
+
+    Raises
+    ------
+    DataError
+        If it is no such message.
+    """
+    said, *numbers = _NAMED.unpack(message)
+    if said == _PULLED:
+        return ChunkName(*numbers)
+    if said != _SENT or any(numbers):
+        raise DataError("a message that is no ready message: the two ends have lost step")
+    return None
+
+
+def pack_done(name: ChunkName) -> bytes:
+    """Return the message that says that a chunk was read, and may be used again."""
+    return _NAMED.pack(_DONE, *name)
+
+
+def unpack_done(message: bytes | bytearray | memoryview) -> ChunkName:
+    """Return what `pack_done` was given.
+
+    Raises
+    ------
+    DataError
+        If it is no such message.
+    """
+    said, *numbers = _NAMED.unpack(message)
+    if said != _DONE:
+        raise DataError("a message that is no done message: the two ends have lost step")
+    return ChunkName(*numbers)
 
 
 def _room(entries: int) -> int:

@@ -9,14 +9,17 @@ import collections
 import contextlib
 import ctypes
 import random
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import rmm
 
 import rmm_uvm
+from rmm_uvm._lib.transfers import Transfers
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.notices import Notices
+from rmm_uvm.dask.comm.pulling import Agreement
 from rmm_uvm.dask.comm.quarantine import Quarantine
 from rmm_uvm.dask.comm.receive import receive_message
 from rmm_uvm.dask.comm.send import send_message
@@ -62,6 +65,14 @@ class ClosedError(Exception):
     """The transport broke."""
 
 
+class Lane:
+    """A queue of messages of one end, and of the receives that wait for them."""
+
+    def __init__(self) -> None:
+        self.arrived: collections.deque[Any] = collections.deque()
+        self.posted: collections.deque[Any] = collections.deque()
+
+
 class InProcessChannel:
     """One end. Messages match receives in the order of posting.
 
@@ -76,8 +87,8 @@ class InProcessChannel:
         self.break_after: int | None = None  # messages sent
         self.after_send: Callable[[int], object] = lambda count: None  # told how many were sent
         self.events: list[str] = []  # of device memory
-        self._arrived: collections.deque[_Message] = collections.deque()
-        self._posted: collections.deque[_Message] = collections.deque()
+        self.agreement = Agreement()
+        self._lanes = (Lane(), Lane())  # the second is what `send_back` and `recv_back` use
 
     @classmethod
     def pair(cls) -> tuple[InProcessChannel, InProcessChannel]:
@@ -89,7 +100,7 @@ class InProcessChannel:
     def alive(self) -> bool:
         return not self.closed
 
-    def send(self, buffer: Any) -> asyncio.Future[None]:
+    def send(self, buffer: Any, lane: int = 0) -> asyncio.Future[None]:
         if self.sent_count == self.break_after:
             self.abort()
         if self.closed:
@@ -102,20 +113,26 @@ class InProcessChannel:
             copy = ctypes.create_string_buffer(ctypes.string_at(address, nbytes), max(nbytes, 1))
             message = message._replace(address=ctypes.addressof(copy), alive=copy)
             message.done.set_result(None)
-        self.peer._arrived.append(message)
+        self.peer._lanes[lane].arrived.append(message)
         self.after_send(self.sent_count)
-        self.peer._match()
+        self.peer._match(self.peer._lanes[lane])
         return message.done
 
-    def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
-        if self.closed and not self._arrived:
+    def recv(self, buffer: Any, *, idle: bool = False, lane: int = 0) -> asyncio.Future[None]:
+        if self.closed and not self._lanes[lane].arrived:
             raise ClosedError("receive on a closed channel")
         self._note("receive", buffer)
         address, nbytes, alive = address_and_bytes(buffer)
         posted = _Message(address, nbytes, alive, _future())
-        self._posted.append(posted)
-        self._match()
+        self._lanes[lane].posted.append(posted)
+        self._match(self._lanes[lane])
         return posted.done
+
+    def send_back(self, buffer: Any) -> asyncio.Future[None]:
+        return self.send(buffer, lane=1)
+
+    def recv_back(self, buffer: Any) -> asyncio.Future[None]:
+        return self.recv(buffer, lane=1)
 
     def _note(self, event: str, buffer: Any) -> None:
         if hasattr(buffer, "__cuda_array_interface__"):
@@ -125,17 +142,19 @@ class InProcessChannel:
         """Break the connection, for both ends; what has arrived can still be received."""
         for end in (self, self.peer):
             end.closed = True
-            for message in (*end._arrived, *end._posted):
-                if not message.done.done():
-                    message.done.set_exception(ClosedError("the connection broke"))
-                    message.done.exception()  # nobody has to ask
-            end._posted.clear()
+            end.agreement.end()
+            for lane in end._lanes:
+                for message in (*lane.arrived, *lane.posted):
+                    if not message.done.done():
+                        message.done.set_exception(ClosedError("the connection broke"))
+                        message.done.exception()  # nobody has to ask
+                lane.posted.clear()
 
-    def _match(self) -> None:
-        while self._arrived and self._posted:
-            if self._posted[0].done.cancelled():
+    def _match(self, lane: Lane) -> None:
+        while lane.arrived and lane.posted:
+            if lane.posted[0].done.cancelled():
                 return  # who cancels breaks the connection off: nothing arrives any more
-            message, posted = self._arrived.popleft(), self._posted.popleft()
+            message, posted = lane.arrived.popleft(), lane.posted.popleft()
             if _is_lost(message.done):
                 posted.done.set_exception(ClosedError("the connection broke"))
                 continue
@@ -190,11 +209,32 @@ class FakeCopies:
         self.fail_after: int | None = None  # calls of copy
         self.events: list[str] = []
         self.exportable: Callable[[int], bool | None] = lambda address: False
+        self.slab: tuple[int, int] | None = None  # what others can map: first byte, bytes
+        self.maps = True  # what others share
+        self.mapped: collections.Counter[int] = collections.Counter()
         self._queued: collections.deque[tuple[int, int, int]] = collections.deque()
 
     def memory_kind(self, address: int) -> Kind | None:
+        if self.slab is not None and 0 <= address - self.slab[0] < self.slab[1]:
+            return Kind(True, *self.slab)
         exportable = self.exportable(address)
         return None if exportable is None else Kind(exportable, address, 1)
+
+    def ipc_memory_handle(self, base: int) -> bytes:
+        if self.slab is None or base != self.slab[0]:
+            raise DriverError("the memory cannot be shared")
+        return b"".join(number.to_bytes(8, "little") for number in self.slab).ljust(64, b"\0")
+
+    def open_ipc_memory(self, handle: bytes) -> int:
+        if not self.maps:
+            raise DriverError("no peer access")
+        base = int.from_bytes(handle[:8], "little")  # both ends are in one process
+        self.mapped[base] += 1
+        return base
+
+    def close_ipc_memory(self, address: int) -> None:
+        assert self.mapped[address] > 0
+        self.mapped[address] -= 1
 
     def wait_for(self, stream: int) -> None:
         assert stream == 0
@@ -234,6 +274,7 @@ class Process:
         polls: int = 0,
         managed: bool = True,
         memory: str = "256MiB",
+        shares: bool = False,
     ) -> None:
         self.device = rmm_uvm.simulated_device(memory, backing=True)
         self.clock = FakeClock()
@@ -262,11 +303,16 @@ class Process:
             counted=self.totals,
             quarantine=Quarantine(clock=self.clock),
             clock=self.clock,
+            process=secrets.token_bytes(16),
         )
         exportable = set()
         for budget in (self.staging.sending, self.staging.receiving):
             exportable |= {chunk.address for chunk in budget._free}
         self.copies.exportable = lambda address: not managed or address in exportable
+        if shares and exportable:  # so that peers pull from it
+            kind = Transfers(self.device).memory_kind(min(exportable))
+            assert kind is not None
+            self.copies.slab = (kind.base, kind.nbytes)
         self.peer = Peer(
             ours=True,
             receives="staged" if managed else "direct",
@@ -298,6 +344,8 @@ class Process:
             assert budget.free_count == budget.count
             assert budget.waiting_count == 0
             assert len({chunk.address for chunk in budget._free}) == budget.count
+        for mapping in self.staging.mappings._mapped.values():
+            assert mapping.uses == 0
 
     async def send(self, channel: InProcessChannel, frames: Sequence[Any], to: Process) -> int:
         with _aborting(channel):
