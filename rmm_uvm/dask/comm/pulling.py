@@ -20,7 +20,6 @@ from rmm_uvm.dask.comm.budget import Chunk
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.dask.comm.wire import ChunkName, FrameKind, SlabOffer
 from rmm_uvm.errors import AvailabilityError, DataError, DriverError, UvmError
-from rmm_uvm.ipc.machine import machine_id
 
 __all__ = ["PROCESS", "Agreement", "Mapping", "Mappings", "SharedSlab", "find_slab"]
 
@@ -79,7 +78,7 @@ def find_slab(memory: SharedMemory, chunks: Sequence[Chunk], process: bytes) -> 
         if not all(kind.base <= one.address <= end - one.nbytes for one in chunks):
             return None
         handle = memory.ipc_memory_handle(kind.base)
-        offer = SlabOffer(machine_id(), process, secrets.token_bytes(16), handle, kind.nbytes)
+        offer = SlabOffer(_machine(), process, secrets.token_bytes(16), handle, kind.nbytes)
     except UvmError:  # then chunks are sent, which works wherever there are any
         return None
     return SharedSlab(offer, kind.base)
@@ -136,6 +135,7 @@ class Mappings:
         self._memory = memory
         self._lock = threading.Lock()
         self._mapped: dict[SlabOffer, Mapping] = {}
+        self._ended = False
 
     def __len__(self) -> int:
         return len(self._mapped)
@@ -157,7 +157,8 @@ class Mappings:
                 self._close_idle()
                 found = self._mapped[offer] = _mapped(self._memory, offer)
             found.uses += 1
-            found.connections.add(connection)
+            if not self._ended:
+                found.connections.add(connection)
         return found
 
     def release(self, mapping: Mapping) -> None:
@@ -173,9 +174,10 @@ class Mappings:
                 mapping.connections.discard(connection)
             self._close_idle()
 
-    def forget_all(self) -> None:
-        """Unmap everything, as soon as nothing is copied from it."""
+    def end(self) -> None:
+        """Unmap everything, now and later, as soon as nothing is copied from it."""
         with self._lock:
+            self._ended = True
             for mapping in self._mapped.values():
                 mapping.connections.clear()
             self._close_idle()
@@ -190,7 +192,7 @@ class Mappings:
 
 
 def _mapped(memory: SharedMemory, offer: SlabOffer) -> Mapping:
-    if offer.machine != machine_id():
+    if offer.machine != _machine():
         raise AvailabilityError("the slab is of another machine: CUDA IPC does not leave it")
     address = memory.open_ipc_memory(offer.handle)
     try:
@@ -199,6 +201,12 @@ def _mapped(memory: SharedMemory, offer: SlabOffer) -> Mapping:
         kind = None
     # What was mapped counts, and not what the peer says of it, unless CUDA does not tell.
     return Mapping(address, kind.nbytes if kind is not None and kind.nbytes else offer.nbytes)
+
+
+def _machine() -> bytes:
+    from rmm_uvm.ipc.machine import machine_id  # needs RMM
+
+    return machine_id()
 
 
 class Agreement:

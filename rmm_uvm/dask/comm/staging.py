@@ -298,7 +298,7 @@ def current_staging() -> Staging | None:
         if _made is None or _made[0] is not installation:
             staging = _on_device(device)
             if _made is not None:
-                _made[1].mappings.forget_all()
+                _made[1].mappings.end()
             _made = installation, staging
             installation.when_released(_forget)
         return _made[1]
@@ -373,4 +373,4 @@ def _forget() -> None:
     with _lock:
         made, _made = _made, None
     if made is not None:
-        made[1].mappings.forget_all()
+        made[1].mappings.end()

@@ -40,6 +40,7 @@ _TEXTS = {
     "chunk_wait_seconds": "For how long transfers waited for staging chunks",
     "aborted_transfers": "Messages with device frames that ended with an error",
     "refused_messages": "Messages and handshakes that are none of this protocol",
+    "pulled_bytes": "Of the staged bytes, those that receivers copied from the sender's chunks",
 }
 
 

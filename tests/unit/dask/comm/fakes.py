@@ -212,11 +212,15 @@ class FakeCopies:
         self.slab: tuple[int, int] | None = None  # what others can map: first byte, bytes
         self.maps = True  # what others share
         self.mapped: collections.Counter[int] = collections.Counter()
+        self._mapped_bytes: dict[int, int] = {}
         self._queued: collections.deque[tuple[int, int, int]] = collections.deque()
 
     def memory_kind(self, address: int) -> Kind | None:
         if self.slab is not None and 0 <= address - self.slab[0] < self.slab[1]:
             return Kind(True, *self.slab)
+        for base, nbytes in self._mapped_bytes.items():
+            if 0 <= address - base < nbytes:
+                return Kind(False, base, nbytes)
         exportable = self.exportable(address)
         return None if exportable is None else Kind(exportable, address, 1)
 
@@ -228,13 +232,17 @@ class FakeCopies:
     def open_ipc_memory(self, handle: bytes) -> int:
         if not self.maps:
             raise DriverError("no peer access")
-        base = int.from_bytes(handle[:8], "little")  # both ends are in one process
+        # Both ends are in one process.
+        base, nbytes = (int.from_bytes(handle[at : at + 8], "little") for at in (0, 8))
         self.mapped[base] += 1
+        self._mapped_bytes[base] = nbytes
         return base
 
     def close_ipc_memory(self, address: int) -> None:
         assert self.mapped[address] > 0
         self.mapped[address] -= 1
+        if not self.mapped[address]:
+            del self._mapped_bytes[address]
 
     def wait_for(self, stream: int) -> None:
         assert stream == 0
@@ -284,40 +292,50 @@ class Process:
         self.totals = CommTotals()
         self.copies = FakeCopies(polls)
         self.ipc_mr = SimulatedCudaMemoryResource(self.device)
-        pool = (
-            rmm.mr.PoolMemoryResource(self.ipc_mr, pool_bytes, pool_bytes) if pool_bytes else None
-        )
+        self._managed, self._shares = managed, shares
+        self._pool_bytes, self._settings = pool_bytes, CommSettings(chunk_bytes, wait_seconds)
+        self._exportable: set[int] = set()
+        self.process = secrets.token_bytes(16)
         upstream = ManagedMemoryResource(self.device) if managed else self.ipc_mr
         self.statistics_mr = rmm.mr.StatisticsResourceAdaptor(
             rmm.mr.PoolMemoryResource(upstream, 32 << 20, 128 << 20)
         )
         self.mr = self.statistics_mr
         self.allocations_left: int | None = None
-        self.staging = Staging(
-            self.copies,
-            pool,
-            pool_bytes,
-            self.allocate,
-            CommSettings(chunk_bytes, wait_seconds),
-            notices=self.notices,
-            counted=self.totals,
-            quarantine=Quarantine(clock=self.clock),
-            clock=self.clock,
-            process=secrets.token_bytes(16),
-        )
-        exportable = set()
-        for budget in (self.staging.sending, self.staging.receiving):
-            exportable |= {chunk.address for chunk in budget._free}
-        self.copies.exportable = lambda address: not managed or address in exportable
-        if shares and exportable:  # so that peers pull from it
-            kind = Transfers(self.device).memory_kind(min(exportable))
-            assert kind is not None
-            self.copies.slab = (kind.base, kind.nbytes)
+        self.copies.exportable = lambda address: not managed or address in self._exportable
+        self.stagings: list[Staging] = []
+        self.reinitialize()
         self.peer = Peer(
             ours=True,
             receives="staged" if managed else "direct",
             chunk_bytes=self.staging.chunk_bytes,
         )
+
+    def reinitialize(self) -> None:
+        """Take another pool; what is under way goes on with the one before."""
+        nbytes = self._pool_bytes
+        pool = rmm.mr.PoolMemoryResource(self.ipc_mr, nbytes, nbytes) if nbytes else None
+        if self.stagings:
+            self.staging.mappings.end()
+        self.staging = Staging(
+            self.copies,
+            pool,
+            nbytes,
+            self.allocate,
+            self._settings,
+            notices=self.notices,
+            counted=self.totals,
+            quarantine=Quarantine(clock=self.clock),
+            clock=self.clock,
+            process=self.process,
+        )
+        self.stagings.append(self.staging)
+        for budget in (self.staging.sending, self.staging.receiving):
+            self._exportable |= {chunk.address for chunk in budget._free}
+        if self._shares and self.staging.sending.count:  # so that peers pull from it
+            kind = Transfers(self.device).memory_kind(self.staging.sending._free[0].address)
+            assert kind is not None
+            self.copies.slab = (kind.base, kind.nbytes)
 
     def allocate(self, nbytes: int) -> rmm.DeviceBuffer:
         if self.allocations_left is not None:
@@ -337,15 +355,16 @@ class Process:
     def assert_whole(self) -> None:
         """Check that every chunk is back, now or once the quarantine is over."""
         self.clock.now += 1000
-        for _ in range(1000):  # marks are done after some polls
-            self.staging.quarantine.collect()
-        assert len(self.staging.quarantine) == 0
-        for budget in (self.staging.sending, self.staging.receiving):
-            assert budget.free_count == budget.count
-            assert budget.waiting_count == 0
-            assert len({chunk.address for chunk in budget._free}) == budget.count
-        for mapping in self.staging.mappings._mapped.values():
-            assert mapping.uses == 0
+        for staging in self.stagings:
+            for _ in range(1000):  # marks are done after some polls
+                staging.quarantine.collect()
+            assert len(staging.quarantine) == 0
+            for budget in (staging.sending, staging.receiving):
+                assert budget.free_count == budget.count
+                assert budget.waiting_count == 0
+                assert len({chunk.address for chunk in budget._free}) == budget.count
+            for mapping in staging.mappings._mapped.values():
+                assert mapping.uses == 0
 
     async def send(self, channel: InProcessChannel, frames: Sequence[Any], to: Process) -> int:
         with _aborting(channel):

@@ -13,7 +13,6 @@ not from the machine. So a seed that halts does so each time, and no seconds dec
 from __future__ import annotations
 
 import asyncio
-import collections
 import ctypes
 import random
 from typing import Any, NamedTuple
@@ -22,11 +21,13 @@ import pytest
 
 from rmm_uvm.dask.comm import channel, staging
 from rmm_uvm.dask.comm.channel import Posted
+from rmm_uvm.dask.comm.pulling import Agreement
 
 from .fakes import (
     EAGER_BYTES,
     KIB,
     ClosedError,
+    Lane,
     Process,
     address_and_bytes,
     contents,
@@ -38,13 +39,17 @@ HALTED_ROUNDS = 5000  # of the event loop; a quarantine takes 500 of them
 
 
 class Breaks(NamedTuple):
-    """How many messages are broken off, and within how many rounds of the event loop."""
+    """How many messages are broken off, and within how many rounds of the event loop.
+
+    And before how many one of the ends takes another pool.
+    """
 
     fraction: float
     most_rounds: int
+    renewed: float = 0
 
 
-RARE, OFTEN = Breaks(0.1, 200), Breaks(0.6, 60)
+RARE, OFTEN, RENEWED = Breaks(0.1, 200), Breaks(0.6, 60), Breaks(0.1, 200, 0.3)
 
 
 class ScheduledTime:
@@ -81,9 +86,9 @@ class PolledChannel:
     def __init__(self, schedule: random.Random) -> None:
         self.peer: PolledChannel
         self.closed = False
+        self.agreement = Agreement()
         self._schedule = schedule
-        self._arrived: collections.deque[Pending] = collections.deque()
-        self._posted: collections.deque[Pending] = collections.deque()
+        self._lanes = (Lane(), Lane())  # the second is what `send_back` and `recv_back` use
 
     @classmethod
     def pair(cls, schedule: random.Random) -> tuple[PolledChannel, PolledChannel]:
@@ -95,25 +100,33 @@ class PolledChannel:
     def alive(self) -> bool:
         return not self.closed
 
-    def send(self, buffer: Any) -> Posted:
+    def send(self, buffer: Any, lane: int = 0) -> Posted:
         message = self._new(buffer)
         if message.nbytes <= EAGER_BYTES:
             message.copy_out()
-        self.peer._arrived.append(message)
+        self.peer._lanes[lane].arrived.append(message)
         return Posted(self._until_done(message), self._progress)
 
-    def recv(self, buffer: Any, *, idle: bool = False) -> Posted:
+    def recv(self, buffer: Any, *, idle: bool = False, lane: int = 0) -> Posted:
         posted = self._new(buffer)
-        self._posted.append(posted)
+        self._lanes[lane].posted.append(posted)
         return Posted(self._until_done(posted), None if idle else self._progress)
+
+    def send_back(self, buffer: Any) -> Posted:
+        return self.send(buffer, lane=1)
+
+    def recv_back(self, buffer: Any) -> Posted:
+        return self.recv(buffer, lane=1)
 
     def abort(self) -> None:
         for end in (self, self.peer):
             end.closed = True
-            for each in (*end._arrived, *end._posted):
-                each.broken = not each.done
-            end._arrived.clear()
-            end._posted.clear()
+            end.agreement.end()
+            for lane in end._lanes:
+                for each in (*lane.arrived, *lane.posted):
+                    each.broken = not each.done
+                lane.arrived.clear()
+                lane.posted.clear()
 
     def _new(self, buffer: Any) -> Pending:
         if self.closed:
@@ -130,9 +143,9 @@ class PolledChannel:
             await asyncio.sleep(0)
 
     def _progress(self) -> None:
-        for end in (self, self.peer):
-            if end._arrived and end._posted and self._schedule.random() < 0.3:
-                message, posted = end._arrived.popleft(), end._posted.popleft()
+        for lane in (*self._lanes, *self.peer._lanes):
+            if lane.arrived and lane.posted and self._schedule.random() < 0.3:
+                message, posted = lane.arrived.popleft(), lane.posted.popleft()
                 assert message.nbytes <= posted.nbytes
                 ctypes.memmove(posted.address, message.address, message.nbytes)
                 message.done = posted.done = True
@@ -160,6 +173,8 @@ async def _connection(
 ) -> None:
     here, there = PolledChannel.pair(schedule)
     for _ in range(MESSAGES):
+        if schedule.random() < breaks.renewed:
+            schedule.choice((one, other)).reinitialize()
         frames = [
             b"h" * schedule.choice((1, 100, 5000)),
             *(
@@ -178,6 +193,7 @@ async def _connection(
             continue
         _, received = await asyncio.gather(*transfers)
         assert [contents(frame) for frame in received] == expected
+    here.abort()
 
 
 async def _time_goes_on(processes: list[Process]) -> None:
@@ -188,7 +204,8 @@ async def _time_goes_on(processes: list[Process]) -> None:
         await asyncio.sleep(0)
         for process in processes:
             process.clock.now += 0.01
-            process.staging.quarantine.collect()
+            for each in process.stagings:
+                each.quarantine.collect()
         now = [_progress_of(process) for process in processes]
         idle_rounds = 0 if now != seen else idle_rounds + 1
         seen = now
@@ -227,17 +244,19 @@ async def _all_to_all(processes: list[Process], schedule: random.Random, breaks:
 
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")
+@pytest.mark.parametrize("pulling", [0, 0.8])
 @pytest.mark.parametrize(
     ("seed", "breaks"),
     [
         *((seed, RARE) for seed in range(8)),
         *((seed, OFTEN) for seed in range(4)),
+        *((seed, RENEWED) for seed in range(4)),
         # Halted when senders on a closed connection waited for the chunks that they held.
         (127, OFTEN),
     ],
 )
 def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(
-    seed: int, breaks: Breaks, monkeypatch: pytest.MonkeyPatch
+    seed: int, breaks: Breaks, pulling: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule = random.Random(seed)
     for module in (channel, staging):
@@ -250,9 +269,12 @@ def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(
             wait_seconds=1e6,  # what would hang is not let off with an extra chunk
             polls=schedule.choice((0, 1, 5, 40)),
             managed=schedule.random() < 0.8,
+            shares=schedule.random() < pulling,
         )
         for _ in range(schedule.choice((2, 3, 4)))
     ]
     asyncio.run(_all_to_all(processes, schedule, breaks))
     for process in processes:
         process.assert_whole()
+        assert not any(process.copies.mapped.values())
+    assert pulling or not any(process.totals.pulled_bytes for process in processes)

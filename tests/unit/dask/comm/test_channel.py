@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.dask.comm.channel import Posted, UcxChannel
+from rmm_uvm.dask.comm.pulling import Agreement
 
 
 class FakeEndpoint:
@@ -20,8 +21,8 @@ class FakeEndpoint:
         self.posted: list[Any] = []
         self.cancelled: list[Any] = []
 
-    async def send(self, buffer: Any) -> None:
-        self.posted.append(buffer)
+    async def send(self, buffer: Any, tag: int | None = None) -> None:
+        self.posted.append(buffer if tag is None else (buffer, tag))
         try:
             for _ in range(self.turns):
                 await asyncio.sleep(0)
@@ -46,9 +47,12 @@ class FakeComm:
 def test_channel_posts_in_the_order_of_calls_before_anything_is_awaited() -> None:
     async def run() -> None:
         comm = FakeComm()
-        channel = UcxChannel(comm)
-        later = [channel.send("a"), channel.recv("b"), channel.send("c")]
-        assert comm.ep.posted == ["a", "b", "c"]
+        channel = UcxChannel(comm, Agreement())
+        later = [
+            *(channel.send("a"), channel.recv("b"), channel.send("c")),
+            *(channel.send_back("d"), channel.recv_back("e")),
+        ]
+        assert comm.ep.posted == ["a", "b", "c", ("d", 1), ("e", 1)]
         for each in reversed(later):
             await each
 
@@ -58,7 +62,7 @@ def test_channel_posts_in_the_order_of_calls_before_anything_is_awaited() -> Non
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_posted_is_done_when_its_request_is(turns: int) -> None:
     async def run() -> None:
-        waiting = asyncio.create_task(_await(UcxChannel(FakeComm(turns)).send("a")))
+        waiting = asyncio.create_task(_await(UcxChannel(FakeComm(turns), Agreement()).send("a")))
         seen = 0
         while not waiting.done():
             await asyncio.sleep(0)
@@ -76,7 +80,7 @@ async def _await(posted: Posted) -> None:
 @pytest.mark.parametrize("turns", [0, 3])
 def test_posted_raises_what_the_request_raises(turns: int) -> None:
     async def run() -> None:
-        channel = UcxChannel(FakeComm(turns))
+        channel = UcxChannel(FakeComm(turns), Agreement())
         with pytest.raises(OSError, match="broken"):
             await channel.recv("broken")
 
@@ -102,7 +106,7 @@ def test_posted_that_waits_for_a_future_is_woken_by_it() -> None:
 def test_posted_that_is_cancelled_or_dropped_cancels_its_request() -> None:
     async def run() -> None:
         comm = FakeComm(1000)
-        channel = UcxChannel(comm)
+        channel = UcxChannel(comm, Agreement())
         waiting = asyncio.create_task(_await(channel.send("awaited")))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -117,7 +121,7 @@ def test_posted_that_is_cancelled_or_dropped_cancels_its_request() -> None:
 
 def test_channel_of_a_closed_connection_is_not_alive() -> None:
     comm = FakeComm()
-    channel = UcxChannel(comm)
+    channel = UcxChannel(comm, Agreement())
     assert channel.alive
     comm.is_closed = True
     assert not channel.alive

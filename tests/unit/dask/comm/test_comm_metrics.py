@@ -19,7 +19,7 @@ from rmm_uvm.integrations.prometheus import MonitorCollector
 from rmm_uvm.watch.telling import collectors
 
 METRICS_DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
-TOTALS = CommTotals(1, 2, 3, 4, 5, 6, 7, 0.5, 9, 10)
+TOTALS = CommTotals(1, 2, 3, 4, 5, 6, 7, 0.5, 9, 10, 11)
 
 
 def text_of(pools: Mapping[int, int]) -> str:
@@ -48,6 +48,7 @@ def test_totals_and_pools_are_exported_under_their_labels() -> None:
         ("rmm_uvm_comm_chunk_wait_seconds_total", ()): 0.5,
         ("rmm_uvm_comm_aborted_transfers_total", ()): 9,
         ("rmm_uvm_comm_refused_messages_total", ()): 10,
+        ("rmm_uvm_comm_pulled_bytes_total", ()): 11,
         ("rmm_uvm_ipc_pool_bytes", ("0",)): 256,
         ("rmm_uvm_ipc_pool_bytes", ("1",)): 0,
     }

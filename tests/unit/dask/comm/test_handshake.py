@@ -32,7 +32,7 @@ def test_introduction_of_a_worker_tells_version_and_chunks() -> None:
     assert said == {
         "wire": WIRE_VERSION,
         "version": rmm_uvm.__version__,
-        "chunk_bytes": 7 << 18,
+        "chunk_bytes": 7 << 19,
         "receives": "staged",
     }
     assert msgpack.loads(msgpack.dumps(said)) == said  # as it travels
@@ -83,7 +83,7 @@ def test_peer_of_the_same_version_is_ours() -> None:
     _install()
     said = introduce()
     peer = meet({"rmm-uvm": said}, {"rmm-uvm": said})
-    assert peer == Peer(ours=True, receives="staged", chunk_bytes=7 << 18)
+    assert peer == Peer(ours=True, receives="staged", chunk_bytes=7 << 19)
 
 
 @pytest.mark.parametrize("wire", [0, 1, WIRE_VERSION + 1, None, "1"])

@@ -24,15 +24,15 @@ def test_share_of_any_pool_leaves_an_eighth_and_has_two_chunks_each_way(pool_byt
     assert shares.chunks_each_way >= 2
     assert 2 * shares.chunks_each_way * shares.chunk_bytes <= pool_bytes * 7 // 8
     assert shares.chunk_bytes % ALIGNMENT_BYTES == 0
-    assert shares.chunk_bytes <= 32 * MIB
+    assert shares.chunk_bytes <= 64 * MIB
 
 
 @pytest.mark.parametrize(
     ("pool_mib", "chunk_mib", "each_way"),
-    [(8, 1, 3), (64, 7, 4), (256, 28, 4), (512, 32, 7), (4096, 32, 56)],
+    [(8, 1.75, 2), (64, 14, 2), (256, 56, 2), (512, 64, 3), (4096, 64, 28)],
 )
-def test_share_of_usual_pools_is_four_chunks_each_way_within_bounds(
-    pool_mib: int, chunk_mib: int, each_way: int
+def test_share_of_usual_pools_is_two_chunks_each_way_within_bounds(
+    pool_mib: int, chunk_mib: float, each_way: int
 ) -> None:
     assert share_pool(pool_mib * MIB) == (chunk_mib * MIB, each_way)
 

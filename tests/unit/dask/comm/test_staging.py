@@ -73,8 +73,8 @@ def test_staging_of_an_installation_is_carved_from_its_ipc_pool() -> None:
     assert staging is not None
     assert current_staging() is staging
     assert staging.pool_bytes == 16 * MIB
-    assert staging.sending.count == staging.receiving.count == 4
-    assert staging.chunk_bytes == 7 * MIB // 4
+    assert staging.sending.count == staging.receiving.count == 2
+    assert staging.chunk_bytes == 7 * MIB // 2
     exportable = Exportable(staging.copies)
     for chunk in (*staging.sending._free, *staging.receiving._free):
         assert exportable(chunk.address)

@@ -18,16 +18,26 @@ from rmm_uvm.dask.comm.wire import (
     MOST_MESSAGE_BYTES,
     OPENING_BYTES,
     PRELUDE_BYTES,
+    ChunkName,
     FrameKind,
+    SlabOffer,
     frames_in_opening,
     header_bytes,
     header_in_opening,
+    pack_answer,
+    pack_done,
     pack_header,
+    pack_offer,
     pack_opening,
     pack_prelude,
+    pack_ready,
+    unpack_answer,
+    unpack_done,
     unpack_header,
+    unpack_offer,
     unpack_opening,
     unpack_prelude,
+    unpack_ready,
 )
 from rmm_uvm.errors import DataError
 
@@ -50,16 +60,20 @@ def test_header_without_a_stream_is_what_distributed_ucxx_packs(
     assert len(prelude) == PRELUDE_BYTES
 
 
-@given(frames, st.integers(1, 2**30).map(lambda n: n * 256))
+@given(
+    frames,
+    st.integers(1, 2**30).map(lambda n: n * 256),
+    st.sampled_from([FrameKind.CHUNK, FrameKind.OFFER, FrameKind.PULL]),
+)
 def test_header_with_a_stream_comes_back_as_it_was(
-    entries: list[tuple[bool, int]], chunk_bytes: int
+    entries: list[tuple[bool, int]], chunk_bytes: int, way: FrameKind
 ) -> None:
     kinds = [FrameKind.STREAM if e[0] else FrameKind.HOST for e in entries] + [FrameKind.STREAM]
     sizes = [e[1] for e in entries] + [7]
-    count, packed = pack_header(kinds, sizes, chunk_bytes)
+    count, packed = pack_header(kinds, sizes, chunk_bytes, way)
     header = unpack_header(packed, count)
     assert (list(header.kinds), list(header.sizes)) == (kinds, sizes)
-    assert header.chunk_bytes == chunk_bytes
+    assert (header.chunk_bytes, header.way) == (chunk_bytes, way)
 
 
 @pytest.mark.parametrize(("closing", "entries"), [(True, 0), (False, 1), (False, MOST_ENTRIES)])
@@ -129,10 +143,12 @@ def test_message_that_the_host_cannot_hold_is_refused_by_its_host_frames_alone()
 @pytest.mark.parametrize(
     ("kinds", "sizes", "match"),
     [
-        ((4,), (1,), "kind that ucxuvm does not have: 4"),
+        ((6,), (1,), "kind that ucxuvm does not have: 6"),
         ((2,), (1,), "no size, or more than one"),  # a stream without a chunk size
         ((0, 3), (1, 256), "no size, or more than one"),  # a chunk size without a stream
         ((3, 2, 3), (256, 1, 256), "no size, or more than one"),
+        ((4, 2, 5), (256, 1, 256), "no size, or more than one"),
+        ((0, 5), (1, 256), "no size, or more than one"),
         ((2, 3), (1, 0), "chunks of 0 bytes"),
         ((2, 3), (1, 100), "chunks of 100 bytes"),
     ],
@@ -214,3 +230,58 @@ def test_opening_has_a_header_of_as_many_entries_as_fit() -> None:
     assert PRELUDE_BYTES + header_bytes(most) + 1 <= OPENING_BYTES
     assert PRELUDE_BYTES + header_bytes(most + 1) + 1 > OPENING_BYTES
     assert frames_in_opening([FrameKind.HOST] * (most + 1), [0] * (most + 1), most + 1) == 0
+
+
+numbers = st.integers(0, 2**64 - 1)
+names = st.builds(ChunkName, numbers, numbers)
+ids = st.binary(min_size=16, max_size=16)
+offers = st.builds(
+    SlabOffer,
+    ids,
+    ids,
+    ids,
+    st.binary(min_size=64, max_size=64),
+    st.integers(1, MOST_MESSAGE_BYTES),
+)
+
+
+@given(offers, names, st.booleans())
+def test_what_is_said_of_pulling_comes_back_as_it_was(
+    offer: SlabOffer, name: ChunkName, pulls: bool
+) -> None:
+    assert unpack_offer(pack_offer(offer)) == offer
+    assert unpack_answer(pack_answer(pulls=pulls)) is pulls
+    assert unpack_ready(pack_ready(name)) == name
+    assert unpack_ready(pack_ready(None)) is None
+    assert unpack_done(pack_done(name)) == name
+
+
+@pytest.mark.parametrize("nbytes", [0, MOST_MESSAGE_BYTES + 1, 2**64 - 1])
+def test_offer_of_a_slab_that_cannot_be_is_refused(nbytes: int) -> None:
+    packed = pack_offer(SlabOffer(bytes(16), bytes(16), bytes(16), bytes(64), nbytes))
+    with pytest.raises(DataError, match=f"slab of {nbytes} bytes"):
+        unpack_offer(packed)
+
+
+def test_offer_that_is_shown_does_not_tell_what_opens_it() -> None:
+    offer = SlabOffer(bytes(16), bytes(16), bytes(16), b"secret".ljust(64), 256)
+    assert "secret" not in f"{offer} {offer!r}"
+
+
+@pytest.mark.parametrize(
+    ("unpack", "message"),
+    [
+        (unpack_ready, pack_done(ChunkName(0, 0))),
+        (unpack_ready, bytes(17)),
+        (unpack_ready, pack_ready(None)[:-1] + b"\1"),
+        (unpack_done, pack_ready(ChunkName(0, 0))),
+        (unpack_done, bytes(17)),
+        (unpack_answer, b"\0"),
+        (unpack_answer, b"\xff"),
+    ],
+)
+def test_message_that_says_something_else_of_pulling_is_refused(
+    unpack: Callable[[bytes], object], message: bytes
+) -> None:
+    with pytest.raises(DataError, match="lost step|no answer"):
+        unpack(message)
