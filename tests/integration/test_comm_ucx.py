@@ -42,6 +42,7 @@ def _run(name: str) -> subprocess.CompletedProcess[str]:
     [
         "staged",
         "both_directions",
+        "pulled",
         "stock_connects",
         "stock_listens",
         "other_version",

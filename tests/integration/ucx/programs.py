@@ -299,6 +299,62 @@ async def without_backing() -> None:
         assert (await comm.read())["text"] == "alive"
 
 
+def _echoing_peer(addresses: Any) -> None:
+    """Be a process that sends back what comes, and makes its pools anew when it is told to."""
+
+    async def handler(comm: Any) -> None:
+        with contextlib.suppress(CommClosedError):
+            while True:
+                message = await comm.read()
+                if "install" in message:
+                    del message
+                    install()
+                    await comm.write({"text": "done"})
+                    continue
+                await comm.write({name: to_serialize(value) for name, value in message.items()})
+
+    async def run() -> None:
+        install()
+        listener = await listen("ucxuvm://127.0.0.1:0", handler)
+        addresses.put(listener.contact_address)
+        await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+async def pulled() -> None:
+    """Two processes copy from each other's pools, also after one of them has made its anew."""
+    install()
+    spawn = multiprocessing.get_context("spawn")
+    addresses = spawn.Queue()
+    peer = spawn.Process(target=_echoing_peer, args=(addresses,))
+    peer.start()
+    try:
+        comm = await connect(await asyncio.to_thread(addresses.get))
+        moved = 0
+        for again in (None, "here", "there"):
+            if again == "here":
+                install()
+            elif again == "there":
+                await comm.write({"install": True})
+                await comm.read()
+            for seed, nbytes in enumerate(SIZES):
+                await exchange(comm, nbytes, seed)
+                moved += 2 * nbytes
+            assert totals().pulled_bytes == moved, (again, totals())
+            assert len(staging_for_frames().mappings) == 1
+            assert_whole()
+        await comm.close()
+        assert len(staging_for_frames().mappings) == 0
+    finally:
+        peer.kill()
+        peer.join()
+        addresses.close()
+    counted = totals()
+    assert counted.sent_staged_bytes + counted.received_staged_bytes == moved, counted
+    assert counted.aborted_transfers == counted.refused_messages == 0, counted
+
+
 def _peer(addresses: Any, nbytes: int, *, sends: bool) -> None:
     """Be a process that sends, or that receives, one message after the other until it is killed."""
 
@@ -375,6 +431,7 @@ async def _killed(*, sends: bool) -> None:
                 peer.join()
         addresses.close()
     assert totals().aborted_transfers == 2, totals()
+    assert totals().pulled_bytes > (100 << 20), totals()
 
 
 async def killed_sender() -> None:
@@ -409,6 +466,8 @@ def cluster() -> None:
         counted = client.run(lambda: totals().to_dict())
         assert counted[one]["sent_staged_bytes"] == nbytes, counted
         assert counted[other]["received_staged_bytes"] == nbytes, counted
+        for each in (one, other):
+            assert counted[each]["pulled_bytes"] == nbytes, counted
         for each in counted.values():
             assert each["sent_overflow_bytes"] == each["received_overflow_bytes"] == 0, counted
         # The scheduler, by way of which this goes, has nothing to receive device frames into.

@@ -24,10 +24,13 @@ class Rules:
         A receive chunk is acquired only when its data are on their way.
     separate_budgets : bool
         Sending and receiving have chunks of their own.
+    spares_are_pulled : bool
+        Receive chunks are sent from only in messages that the peer pulls.
     """
 
     ready_messages: bool = True
     separate_budgets: bool = True
+    spares_are_pulled: bool = True
 
 
 @dataclasses.dataclass
@@ -35,9 +38,12 @@ class _Transfer:
     sender: int
     receiver: int
     chunks: int
+    pulled: bool = False
     filled: int = 0  # chunks that were copied in and posted
     claimed: int = 0  # receive chunks that were acquired
     received: int = 0
+    # The budgets of those that are filled and not received.
+    taken: collections.deque[str] = dataclasses.field(default_factory=collections.deque)
 
 
 class Model:
@@ -49,14 +55,23 @@ class Model:
         Sender, receiver, number of chunks.
     budget : int
         Chunks of a worker in each direction; with one budget for both, twice as many.
+    pulled : float
+        The fraction of the transfers that the receiver pulls.
     """
 
     def __init__(
-        self, transfers: list[tuple[int, int, int]], budget: int, rules: Rules, seed: int
+        self,
+        transfers: list[tuple[int, int, int]],
+        budget: int,
+        rules: Rules,
+        seed: int,
+        pulled: float = 0,
     ) -> None:
-        self._transfers = [_Transfer(*transfer) for transfer in transfers]
-        self._rules = rules
         self._random = random.Random(seed)
+        self._transfers = [
+            _Transfer(*transfer, self._random.random() < pulled) for transfer in transfers
+        ]
+        self._rules = rules
         count = budget if rules.separate_budgets else 2 * budget
         self._free: dict[tuple[str, int], int] = collections.defaultdict(lambda: count)
         # First come, first served: who waits for a chunk, by budget.
@@ -70,19 +85,32 @@ class Model:
             what, transfer = self._random.choice(steps)
             if what == "ask":
                 self._ask(transfer)
+            elif what == "spare":
+                self._free[self._budget("receive", transfer.sender)] -= 1
+                self._fill(transfer, "receive")
             elif what == "receive":
                 transfer.received += 1
-                self._give_back("send", transfer.sender)
-                self._give_back("receive", transfer.receiver)
+                self._give_back(transfer.taken.popleft(), transfer.sender)
+                if not transfer.pulled:
+                    self._give_back("receive", transfer.receiver)
             self._serve()
         return all(each.received == each.chunks for each in self._transfers)
 
     def _steps(self) -> list[tuple[str, _Transfer]]:
         found: list[tuple[str, _Transfer]] = []
         for each in self._transfers:
-            if self._wishes(each):
+            wishes = self._wishes(each)
+            if wishes:
                 found.append(("ask", each))
-            if each.received < min(each.filled, each.claimed):
+            spare = self._budget("receive", each.sender)
+            if (
+                "send" in wishes
+                and (each.pulled or not self._rules.spares_are_pulled)
+                and self._free[spare]
+                and not self._waiting[spare]
+            ):
+                found.append(("spare", each))
+            if each.received < (each.filled if each.pulled else min(each.filled, each.claimed)):
                 found.append(("receive", each))
         return found
 
@@ -95,7 +123,7 @@ class Model:
         if transfer.filled < transfer.chunks and "send" not in queued:
             wishes.append("send")
         announced = transfer.filled if self._rules.ready_messages else transfer.chunks
-        begun = transfer.filled > 0  # the header
+        begun = transfer.filled > 0 and not transfer.pulled  # the header
         if begun and transfer.claimed < announced and "receive" not in queued:
             wishes.append("receive")
         return wishes
@@ -105,13 +133,17 @@ class Model:
         worker = transfer.sender if what == "send" else transfer.receiver
         self._waiting[self._budget(what, worker)].append((what, transfer))
 
+    def _fill(self, transfer: _Transfer, budget: str) -> None:
+        transfer.filled += 1
+        transfer.taken.append(budget)
+
     def _serve(self) -> None:
         for budget, queue in self._waiting.items():
             while queue and self._free[budget]:
                 self._free[budget] -= 1
                 what, transfer = queue.pop(0)
                 if what == "send":
-                    transfer.filled += 1
+                    self._fill(transfer, "send")
                 else:
                     transfer.claimed += 1
 

@@ -26,18 +26,19 @@ def _all_to_all(workers: int, chunks: int) -> list[tuple[int, int, int]]:
     return [(a, b, chunks) for a, b in itertools.permutations(range(workers), 2)]
 
 
-def _halts(rules: Rules) -> int:
+def _halts(rules: Rules, pulled: float = 0) -> int:
     """Return how many of the runs came to a halt."""
     halts = 0
     for seed in range(SEEDS):
         budget = 1 + seed % 2
         workers = 3 + seed % 3
-        halts += not Model(_all_to_all(workers, 6), budget, rules, seed).runs_through()
+        halts += not Model(_all_to_all(workers, 6), budget, rules, seed, pulled).runs_through()
     return halts
 
 
-def test_model_with_all_rules_never_halts() -> None:
-    assert _halts(Rules()) == 0
+@pytest.mark.parametrize("pulled", [0, 0.5, 1])
+def test_model_with_all_rules_never_halts(pulled: float) -> None:
+    assert _halts(Rules(), pulled) == 0
 
 
 def test_model_without_ready_messages_halts() -> None:
@@ -48,6 +49,10 @@ def test_model_with_one_budget_for_both_directions_halts() -> None:
     assert _halts(Rules(separate_budgets=False)) > 0
 
 
+def test_model_that_sends_from_receive_chunks_what_is_not_pulled_halts() -> None:
+    assert _halts(Rules(spares_are_pulled=False)) > 0
+
+
 @st.composite
 def topologies(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     workers = draw(st.integers(2, 6))
@@ -56,21 +61,31 @@ def topologies(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     return [(a, b, draw(st.integers(1, 8))) for a, b in chosen]
 
 
-@given(topologies(), st.integers(1, 3), st.integers(0, 2**32))
+@given(topologies(), st.integers(1, 3), st.integers(0, 2**32), st.sampled_from([0, 0.5, 1]))
 def test_model_of_any_topology_with_all_rules_never_halts(
-    transfers: list[tuple[int, int, int]], budget: int, seed: int
+    transfers: list[tuple[int, int, int]], budget: int, seed: int, pulled: float
 ) -> None:
-    assert Model(transfers, budget, Rules(), seed).runs_through()
+    assert Model(transfers, budget, Rules(), seed, pulled).runs_through()
 
 
 class Cluster:
-    """Processes with the smallest budgets there are: two chunks each way, of 256 bytes."""
+    """Processes with the smallest budgets there are: two chunks each way, of 256 bytes.
 
-    def __init__(self, workers: int, polls: int = 0) -> None:
+    The first so many of them share their pools.
+    """
+
+    def __init__(self, workers: int, polls: int = 0, sharing: int = 0) -> None:
         self.processes = [
-            # Waiting has no end: what would hang is not let off with an extra chunk.
-            Process(5 * CHUNK, chunk_bytes=CHUNK, wait_seconds=1e6, polls=polls, memory="64MiB")
-            for _ in range(workers)
+            Process(
+                5 * CHUNK,
+                chunk_bytes=CHUNK,
+                # Waiting has no end: what would hang is not let off with an extra chunk.
+                wait_seconds=1e6,
+                polls=polls,
+                memory="64MiB",
+                shares=number < sharing,
+            )
+            for number in range(workers)
         ]
 
     def run(self, transfers: list[tuple[int, int, int]]) -> None:
@@ -97,25 +112,33 @@ class Cluster:
 
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")
-@pytest.mark.parametrize("workers", [2, 3, 5])
-def test_all_to_all_with_the_smallest_budgets_runs_through(workers: int) -> None:
-    cluster = Cluster(workers, polls=1)
+@pytest.mark.parametrize(
+    ("workers", "sharing"), [(2, 0), (3, 0), (5, 0), (2, 2), (3, 1), (3, 3), (5, 2), (5, 5)]
+)
+def test_all_to_all_with_the_smallest_budgets_runs_through(workers: int, sharing: int) -> None:
+    cluster = Cluster(workers, 1, sharing)
     cluster.run(_all_to_all(workers, 24))
-    # Two workers send and receive one message each: those wait for themselves alone.
-    assert (sum(process.totals.chunk_waits for process in cluster.processes) > 0) == (workers > 2)
+    # Two workers send and receive one message each: those wait for themselves alone. So do two
+    # messages of a worker that share the chunks of both directions.
+    alone = 3 if sharing == workers else 2
+    waits = sum(process.totals.chunk_waits for process in cluster.processes)
+    assert (waits > 0) == (workers > alone)
+    for number, process in enumerate(cluster.processes):
+        assert (process.totals.pulled_bytes > 0) == (sharing > 0), number
 
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")
 @settings(max_examples=25)
-@given(topologies())
+@given(topologies(), st.integers(0, 6))
 def test_any_topology_with_the_smallest_budgets_runs_through(
-    transfers: list[tuple[int, int, int]],
+    transfers: list[tuple[int, int, int]], sharing: int
 ) -> None:
-    Cluster(6).run(transfers)
+    Cluster(6, sharing=sharing).run(transfers)
 
 
-def test_all_to_all_while_one_peer_does_not_read_runs_through_for_the_others() -> None:
-    cluster = Cluster(3)
+@pytest.mark.parametrize("sharing", [0, 3])
+def test_all_to_all_while_one_peer_does_not_read_runs_through_for_the_others(sharing: int) -> None:
+    cluster = Cluster(3, sharing=sharing)
     stuck, *others = cluster.processes
 
     async def run() -> None:

@@ -283,5 +283,5 @@ def test_offer_that_is_shown_does_not_tell_what_opens_it() -> None:
 def test_message_that_says_something_else_of_pulling_is_refused(
     unpack: Callable[[bytes], object], message: bytes
 ) -> None:
-    with pytest.raises(DataError, match="lost step|no answer"):
+    with pytest.raises(DataError, match=r"lost step|no answer"):
         unpack(message)
