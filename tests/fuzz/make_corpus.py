@@ -19,10 +19,16 @@ from typing import Any
 
 from rmm_uvm.dask.comm.wire import (
     WIRE_VERSION,
+    ChunkName,
     FrameKind,
+    SlabOffer,
+    pack_answer,
+    pack_done,
     pack_header,
+    pack_offer,
     pack_opening,
     pack_prelude,
+    pack_ready,
 )
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm_mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
@@ -216,8 +222,13 @@ def _opening(
 def _messages() -> dict[str, bytes]:
     host, device, stream = FrameKind.HOST, FrameKind.DEVICE, FrameKind.STREAM
 
-    def message(kinds: list[FrameKind], sizes: list[int], chunk_bytes: int = 0) -> bytes:
-        entries, header = pack_header(kinds, sizes, chunk_bytes)
+    def message(
+        kinds: list[FrameKind],
+        sizes: list[int],
+        chunk_bytes: int = 0,
+        way: FrameKind = FrameKind.CHUNK,
+    ) -> bytes:
+        entries, header = pack_header(kinds, sizes, chunk_bytes, way)
         return pack_prelude(closing=False, entries=entries) + header
 
     return {
@@ -233,6 +244,13 @@ def _messages() -> dict[str, bytes]:
         "cut-off": message([host], [100])[:20],
         "opening": _opening([host] * 3, [3, 0, 5], b"headframe"),
         "opening-of-a-stream": _opening([host, stream], [4, 5000], b"head", 4096),
+        "pulled": message([host, stream], [4, 5000], 4096, FrameKind.PULL) + b"head",
+        "offered": message([stream], [5000], 4096, FrameKind.OFFER),
+        "offer": pack_offer(SlabOffer(bytes(16), b"p" * 16, b"s" * 16, b"h" * 64, 1 << 28)),
+        "ready-to-pull": pack_ready(ChunkName(1 << 20, 7)),
+        "ready-and-sent": pack_ready(None),
+        "done": pack_done(ChunkName(1 << 20, 7)),
+        "answer": pack_answer(pulls=True),
         "cut-opening": _opening([host] * 2, [3, 5], b"headfram")[:-1],
     }
 

@@ -11,6 +11,7 @@ import pytest
 from rmm_uvm.dask.comm import handshake, receive, wire
 from rmm_uvm.dask.comm.wire import Header
 
+from . import wire_target
 from .make_corpus import seeds
 from .targets import TARGETS, Finding
 
@@ -40,6 +41,26 @@ def test_target_notices_a_message_that_no_sender_makes(monkeypatch: pytest.Monke
     monkeypatch.setattr(receive, "unpack_header", lambda *_: Header((wire.FrameKind.HOST,), (4,)))
     with pytest.raises(Finding, match="was understood"):
         TARGETS["wire-message"](MESSAGES["host-frames"])
+
+
+@pytest.mark.parametrize(
+    ("reader", "seed"),
+    [("unpack_ready", "ready-to-pull"), ("unpack_done", "done"), ("unpack_offer", "offer")],
+)
+def test_target_notices_what_is_said_of_pulling_and_understood_as_something_else(
+    monkeypatch: pytest.MonkeyPatch, reader: str, seed: str
+) -> None:
+    other = {"unpack_offer": wire.unpack_offer(bytes(112) + (1).to_bytes(8, "little"))}
+    TARGETS["wire-message"](MESSAGES[seed])
+    readers = tuple(
+        (size, lambda _: other.get(reader, wire.ChunkName(1, 2)), pack)
+        if unpack is getattr(wire, reader)
+        else (size, unpack, pack)
+        for size, unpack, pack in wire_target._PULLING
+    )
+    monkeypatch.setattr(wire_target, "_PULLING", readers)
+    with pytest.raises(Finding, match="was understood as"):
+        TARGETS["wire-message"](MESSAGES[seed])
 
 
 def test_target_notices_a_peer_with_chunks_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -14,15 +15,26 @@ from rmm_uvm.dask.comm import receive
 from rmm_uvm.dask.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, meet
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.dask.comm.wire import (
+    ANSWER_BYTES,
+    NAMED_BYTES,
+    OFFER_BYTES,
     OPENING_BYTES,
     PRELUDE_BYTES,
     WIRE_VERSION,
     FrameKind,
     frames_in_opening,
     header_in_opening,
+    pack_answer,
+    pack_done,
     pack_header,
+    pack_offer,
     pack_opening,
     pack_prelude,
+    pack_ready,
+    unpack_answer,
+    unpack_done,
+    unpack_offer,
+    unpack_ready,
 )
 from rmm_uvm.errors import AvailabilityError, DataError
 
@@ -37,6 +49,7 @@ def wire_message(data: bytes) -> None:
 
     Memory is taken for what can be there alone: for a header, and for frames that the host holds.
     """
+    _check_pulling(data)
     for peer in (STOCK_PEER, Peer(ours=True)):
         channel = _Bytes(data)
         with mock.patch.object(receive, "most_host_bytes", return_value=_HOST_BYTES):
@@ -48,6 +61,29 @@ def wire_message(data: bytes) -> None:
         sent = _sent(frames, peer)
         if not data.ljust(OPENING_BYTES, b"\0").startswith(sent):
             raise Finding(f"{sent!r} was understood")
+
+
+_PULLING: tuple[tuple[int, Callable[[bytes], Any], Callable[[Any], bytes]], ...] = (
+    (OFFER_BYTES, unpack_offer, pack_offer),
+    (NAMED_BYTES, unpack_ready, pack_ready),
+    (NAMED_BYTES, unpack_done, pack_done),
+    (ANSWER_BYTES, unpack_answer, lambda pulls: pack_answer(pulls=pulls)),
+)
+
+
+def _check_pulling(data: bytes) -> None:
+    """Read what is said of pulling; what is accepted is what our own ends would have said."""
+    for size, unpack, pack in _PULLING:
+        message = data[:size]
+        if len(message) < size:  # UCX gives what was asked for
+            continue
+        found = attempted(partial(_read, unpack, message))
+        if found is not None and pack(found[0]) != message:
+            raise Finding(f"{message!r} was understood as {found}")
+
+
+def _read(unpack: Callable[[bytes], Any], message: bytes) -> tuple[Any]:
+    return (unpack(message),)  # what was read may be None
 
 
 def _sent(frames: list[Any], peer: Peer) -> bytes:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Copies", "Exportable", "Staging", "current_staging", "staging_for_frames"]
 
-_SPIN_SECONDS = 100e-6  # a chunk is copied within this, mostly; less than what a task switch costs
+_SPIN_SECONDS = 200e-6  # a chunk is copied within this, also over NVLink; as `EAGER_SECONDS`
 _EAGER_SECONDS = 2e-3
 _PAUSE_SECONDS = 5e-4
 

@@ -176,6 +176,10 @@ class ChunkName(NamedTuple):
     offset: int
     generation: int
 
+    def __str__(self) -> str:
+        """Return it as messages say it."""
+        return f"chunk {self.generation} at {self.offset}"
+
 
 def pack_prelude(*, closing: bool, entries: int) -> bytes:
     """Return the first message: whether the sender hangs up, and how many entries follow."""
