@@ -30,8 +30,8 @@ from rmm_uvm.dask.comm.staging import staging_for_frames
 from rmm_uvm.dask.comm.statistics import totals
 
 MIB = 1 << 20
-SIZES = (1, 255, 256, 1000, MIB, 4 * MIB - 1, 4 * MIB + 1, 300 * MIB)
-POOL = "64MiB"  # chunks of 4 MiB
+SIZES = (1, 255, 256, 1000, MIB, 14 * MIB - 1, 14 * MIB + 1, 300 * MIB)
+POOL = "64MiB"  # chunks of 14 MiB
 
 
 _FILL = cupy.RawKernel(
@@ -90,6 +90,9 @@ async def _serve(addresses: Any, memory: str, protocol: str) -> None:
                 request = await comm.read()
                 if "totals" in request:
                     await comm.write(totals().to_dict())
+                elif "install" in request:
+                    install(memory)
+                    await comm.write({"installed": True})
                 elif "send" in request:
                     while True:
                         await comm.write({"data": to_serialize(pattern(request["send"], 1))})
@@ -157,13 +160,14 @@ async def exchange(comm: Any, nbytes: int, seed: int, **others: Any) -> cupy.nda
 
 
 async def _assert_moved(comm: Any, *, staged: int = 0, direct: int = 0) -> None:
-    """Check what both ends counted: so many bytes each way, and none past the pool."""
+    """Check what both ends counted: so many bytes each way, all pulled, and none past the pool."""
     await comm.write({"totals": True})
     for counted in (await comm.read(), totals().to_dict()):
         for way in ("sent", "received"):
             assert counted[f"{way}_staged_bytes"] == staged, counted
             assert counted[f"{way}_direct_bytes"] == direct, counted
             assert counted[f"{way}_overflow_bytes"] == 0, counted
+        assert counted["pulled_bytes"] == 2 * staged, counted
         assert counted["aborted_transfers"] == 0, counted
 
 
@@ -180,6 +184,22 @@ async def managed() -> None:
         for name, data in (await comm.read()).items():
             assert is_pattern(data, int(name), int(name))
         await _assert_moved(comm, staged=sum(SIZES) + sum(map(int, several)))
+    assert_whole()
+
+
+async def renewed() -> None:
+    """A slab is offered anew, or mapped anew, after one of both processes has made its pools anew."""
+    install("managed")
+    async with peer() as (comm, _):
+        await exchange(comm, SIZES[-1], 1)
+        install("managed")
+        await exchange(comm, SIZES[-1], 2)
+        await comm.write({"install": True})
+        await comm.read()
+        await exchange(comm, SIZES[-1], 3)
+        await _assert_moved(comm, staged=3 * SIZES[-1])
+        assert len(staging_for_frames().mappings) == 1
+    assert len(staging_for_frames().mappings) == 0
     assert_whole()
 
 

@@ -32,6 +32,7 @@ def _run(name: str) -> subprocess.CompletedProcess[str]:
     "name",
     [
         "managed",
+        "renewed",
         "plain",
         "mixed",
         "stock_listens",

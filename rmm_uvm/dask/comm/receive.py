@@ -5,16 +5,23 @@
 The budgets are small, and any number of workers may send to one another at once. No circle of
 them can wait for each other's chunks:
 
-1. A receive chunk is acquired only when the header, or a ready message, has said that the chunk
-   is on its way: the sender has filled it and posted it (the first one it posts as soon as the
-   message's other frames are through) and needs no other chunk to send it.
+1. A chunk that is pulled is filled when it is announced. It waits for the receiver's copy, for
+   which the receiver needs no chunk. Hence it becomes free again, be it a send chunk or a receive
+   chunk of the sender.
+2. Otherwise a receive chunk is acquired only when the header, or a ready message, has said that the
+   chunk is on its way: the sender has filled it and posted it (the first one it posts as soon as
+   the message's other frames are through) and needs no other chunk to send it.
    So who holds a receive chunk waits for a transport and a copy, and never for a chunk.
    Hence every receive chunk becomes free again.
-2. They are handed out first come, first served. Hence whoever asks for one gets it.
-3. So every chunk that was posted is received, and its send chunk becomes free.
+3. They are handed out first come, first served. Hence whoever asks for one gets it. A stream that
+   is pulled takes those that are free at once, and does not ask.
+4. So every chunk that was posted is received, and its send chunk becomes free.
    Hence every send chunk becomes free, and whoever asks for one gets it, too.
 
-With one budget for both directions step 1 fails: all of it may be filled chunks that wait to be
+In a stream that is pulled, an extra chunk is posted, and those behind it wait with it for a receive
+chunk of the receiver. So from then on it takes no receive chunk: step 1 would fail for it.
+
+With one budget for both directions step 2 fails: all of it may be filled chunks that wait to be
 received at a peer in the same state. Without ready messages it fails too: receive chunks may be
 held for data whose sender waits for a send chunk. Both are tested, in a model and with this code.
 
