@@ -188,7 +188,7 @@ async def managed() -> None:
 
 
 async def renewed() -> None:
-    """A slab is offered anew, or mapped anew, after one of both processes has made its pools anew."""
+    """A slab is offered or mapped anew after one of both processes has made its pools anew."""
     install("managed")
     async with peer() as (comm, _):
         await exchange(comm, SIZES[-1], 1)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import rmm
 
+from rmm_uvm.dask.comm import channel
 from rmm_uvm.dask.comm.send import DEPTH
 from rmm_uvm.dask.comm.wire import FrameKind, pack_header, pack_opening, pack_prelude
 from rmm_uvm.errors import ConfigurationError, DataError, DriverError
@@ -105,8 +106,9 @@ class DeafChannel(InProcessChannel):
 
 @pytest.mark.parametrize("goes_away", [True, False])
 def test_receiver_that_goes_away_with_all_chunks_does_not_let_the_sender_wait_for_them(
-    goes_away: bool,
+    goes_away: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(channel, "TURN_SECONDS", 1e6)  # both are posted before the other end runs
     # Two chunks each way, and nobody else who would give one back.
     pair = Pair(pool_bytes=5 * CHUNK, wait_seconds=1e6)
     pair.here, pair.there = DeafChannel.pair()
