@@ -79,7 +79,7 @@ def find_slab(memory: SharedMemory, chunks: Sequence[Chunk], process: bytes) -> 
             return None
         handle = memory.ipc_memory_handle(kind.base)
         offer = SlabOffer(_machine(), process, secrets.token_bytes(16), handle, kind.nbytes)
-    except UvmError:  # then chunks are sent, which works wherever there are any
+    except (UvmError, MemoryError):  # then chunks are sent, which works wherever there are any
         return None
     return SharedSlab(offer, kind.base)
 

@@ -356,7 +356,7 @@ class Process:
         """Check that every chunk is back, now or once the quarantine is over."""
         self.clock.now += 1000
         for staging in self.stagings:
-            for _ in range(1000):  # marks are done after some polls
+            for _ in range(10_000):  # marks are done after some polls
                 staging.quarantine.collect()
             assert len(staging.quarantine) == 0
             for budget in (staging.sending, staging.receiving):

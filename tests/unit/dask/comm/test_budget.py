@@ -306,3 +306,43 @@ def test_message_that_waited_in_vain_waits_less_for_its_next_chunks(
         assert made.extra.made == [SIZE] * 11
 
     asyncio.run(run())
+
+
+def test_holding_takes_spares_only_at_once_and_gives_each_back_to_its_own_budget() -> None:
+    made, other = Made(1), Made(2)
+
+    async def run() -> None:
+        with Holding(made.budget, FakeCopies().mark) as held:
+            held.spare = other.budget
+            chunks = [held.acquire_now(SIZE) for _ in range(4)]
+            assert [chunk is None for chunk in chunks] == [False, False, False, True]
+            assert (made.budget.free_count, other.budget.free_count) == (0, 0)
+            waiting = asyncio.create_task(held.acquire(SIZE))
+            await _turns()
+            assert (made.budget.waiting_count, other.budget.waiting_count) == (1, 0)
+            for chunk in chunks:
+                if chunk is not None:
+                    held.release(chunk)
+            assert other.budget.free_count == 2
+            assert (await waiting).pooled
+        assert len(made.quarantine) == 1
+        assert len(other.quarantine) == 0
+
+    asyncio.run(run())
+    made.clock.now = 10.0
+    made.quarantine.collect()
+    made.assert_whole(1)
+    other.assert_whole()
+
+
+def test_holding_that_waits_in_vain_takes_no_spares_any_more() -> None:
+    made, other = Made(0, wait_seconds=0.001), Made()
+
+    async def run() -> None:
+        with Holding(made.budget, FakeCopies().mark) as held:
+            held.spare = other.budget
+            assert not (await held.acquire(SIZE)).pooled
+            assert held.spare is None
+
+    asyncio.run(run())
+    assert other.budget.free_count == 2
