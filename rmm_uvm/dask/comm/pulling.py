@@ -10,6 +10,7 @@ are mapped here for how long. Does not cover the messages about it; see `rmm_uvm
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 import weakref
@@ -21,10 +22,14 @@ from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.dask.comm.wire import ChunkName, FrameKind, SlabOffer
 from rmm_uvm.errors import AvailabilityError, DataError, DriverError, UvmError
 
-__all__ = ["PROCESS", "Agreement", "Mapping", "Mappings", "SharedSlab", "find_slab"]
+__all__ = ["Agreement", "Mapping", "Mappings", "SharedSlab", "find_slab", "process_id"]
 
-PROCESS = secrets.token_bytes(16)
-"""Which process this is: its peers let go of a slab that it no longer offers."""
+_ANCESTOR = secrets.token_bytes(12)
+
+
+def process_id() -> bytes:
+    """Return 16 bytes that no other process has, a forked child neither."""
+    return _ANCESTOR + os.getpid().to_bytes(4, "little")
 
 
 class MemoryKind(Protocol):

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rmm_uvm.dask.comm.budget import Chunk, ChunkBudget, Holding
 from rmm_uvm.dask.comm.notices import NOTICES, Notices, Remarks
 from rmm_uvm.dask.comm.pulling import (
-    PROCESS,
     Mapping,
     Mappings,
     MemoryKind,
     SharedMemory,
     SharedSlab,
     find_slab,
+    process_id,
 )
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
 from rmm_uvm.dask.comm.settings import CommSettings, PoolShares, configured, share_pool
@@ -97,7 +97,7 @@ class Staging:
     enter_device : callable
         Gives the calling thread a CUDA context if it has none: UCX asks for one.
     process : bytes
-        See `SlabOffer`.
+        See `SlabOffer`; by default that of this process.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Staging:
         counted: CommTotals | None = None,
         quarantine: Quarantine | None = None,
         clock: Callable[[], float] = time.monotonic,
-        process: bytes = PROCESS,
+        process: bytes | None = None,
     ) -> None:
         settings = settings or CommSettings()
         self.copies = copies
@@ -156,7 +156,7 @@ class Staging:
         self.receiving = budget(receiving)
         self.mappings = Mappings(copies)
         self._chunks = (*sending, *receiving)
-        self._process = process
+        self._process = process or process_id()
         # Others may have used the pool a moment ago, in the order of the default stream.
         self.chunks_settled = False
 

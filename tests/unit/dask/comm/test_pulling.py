@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from rmm_uvm.dask.comm import receive, send
 from rmm_uvm.dask.comm.budget import Chunk
-from rmm_uvm.dask.comm.pulling import Agreement, Mapping, Mappings, find_slab
+from rmm_uvm.dask.comm.pulling import Agreement, Mapping, Mappings, find_slab, process_id
 from rmm_uvm.dask.comm.statistics import totals
 from rmm_uvm.dask.comm.wire import (
     ANSWER_BYTES,
@@ -617,3 +618,12 @@ def test_slab_is_none_where_it_does_not_have_all_chunks() -> None:
     assert find_slab(one.copies, [], b"") is None
     one.copies.slab = None
     assert find_slab(one.copies, chunks, b"") is None
+
+
+def test_process_has_one_identity_and_a_forked_child_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = process_id()
+    assert (len(here), process_id()) == (16, here)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert process_id() != here
