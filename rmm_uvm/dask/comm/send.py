@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
 from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
@@ -196,7 +196,7 @@ async def _send_with_stream(
             pulls = await _answer(channel)
             channel.agreement.answered(slab, pulls=pulls)
             way = FrameKind.PULL if pulls else FrameKind.CHUNK
-        passing: _Passing = _Sent(channel, held)
+        passing: _Sent = _Sent(channel, held)
         if way is FrameKind.PULL and slab is not None:
             passing = _Pulled(channel, held, slab)
             if outgoing.chunk is not None and outgoing.chunk.pooled:
@@ -263,7 +263,7 @@ async def _send_stream(
     stream: Sequence[_Frame],
     held: Holding,
     staging: Staging,
-    passing: _Passing,
+    passing: _Sent,
 ) -> None:
     """Pass the first chunk on and the others, the next being filled while others are under way."""
     under_way: collections.deque[_UnderWay] = collections.deque()
@@ -339,21 +339,8 @@ class _UnderWay(NamedTuple):
     done: bytearray = bytearray()
 
 
-class _Passing(Protocol):
-    """How filled chunks get to the peer."""
-
-    def post(self, outgoing: _Outgoing) -> _UnderWay:
-        """Let the peer have a chunk."""
-
-    async def finish(self, one: _UnderWay) -> None:
-        """Wait until it has it, and let go of it here."""
-
-    async def end(self) -> None:
-        """Say that it has all of them."""
-
-
 class _Sent:
-    """As messages, each but the first with a ready message before it."""
+    """How filled chunks get to the peer: as messages, each but the first behind a ready message."""
 
     def __init__(self, channel: Channel, held: Holding) -> None:
         self._channel = channel
@@ -361,6 +348,7 @@ class _Sent:
         self._first = True  # the header stands for its ready message
 
     def post(self, outgoing: _Outgoing) -> _UnderWay:
+        """Let the peer have a chunk."""
         # Both posted at once: a chunk that was announced is on its way.
         ready = None if self._first else self._channel.send(self._ready())
         self._first = False
@@ -370,6 +358,7 @@ class _Sent:
         return READY
 
     async def finish(self, one: _UnderWay) -> None:
+        """Wait until the peer has it, and let go of it here."""
         if one.ready is not None:
             await one.ready
         await one.passed
@@ -379,11 +368,11 @@ class _Sent:
             self._held.release(one.chunk)
 
     async def end(self) -> None:
-        pass
+        """Say that the peer has all of them, if it needs to know."""
 
 
 class _Pulled(_Sent):
-    """Each is announced, and copied by the peer; an extra chunk, which it cannot copy, is sent."""
+    """They are announced, and copied by the peer; an extra chunk, which it cannot copy, is sent."""
 
     def __init__(self, channel: Channel, held: Holding, slab: SharedSlab) -> None:
         super().__init__(channel, held)

@@ -143,3 +143,31 @@ def test_receiver_into_an_extra_chunk_waits_for_what_was_queued_for_its_memory()
     chunk = received[1:]
     assert chunk[0] == "allocate"
     assert chunk.index("wait") < chunk.index("done") < chunk.index("receive")
+
+
+def test_chunk_is_announced_once_it_is_filled() -> None:
+    one, other = Process(polls=3, shares=True), Process()
+    here, there = InProcessChannel.pair()
+    seen: list[list[str]] = []
+    here.after_send = lambda _count: seen.append(list(one.copies.events))
+
+    async def run() -> None:
+        frame = one.frame(4 * KIB, 1)
+        await asyncio.gather(one.send(here, [frame], other), other.receive(there))
+
+    asyncio.run(run())
+    begun = ["wait", "copy"]  # at the opening and the offer; then the ready message and the end
+    assert seen == [begun, begun, [*begun, "done"], [*begun, "done"]]
+
+
+@pytest.mark.parametrize("polls", [0, 3])
+def test_receiver_that_pulls_copies_after_what_was_queued_for_the_memory_of_its_frames(
+    polls: int,
+) -> None:
+    one, other = Process(shares=True), Process(polls=polls)
+    _warm(other)
+    _, received = _run(one, other, [one.frame(NBYTES, 1)])
+    assert received[:3] == ["allocate", "wait", "copy"]
+    assert received.count("wait") == 1
+    assert received[-1] == "done"
+    assert "receive" not in received

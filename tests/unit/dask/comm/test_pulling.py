@@ -163,9 +163,9 @@ def test_stream_that_is_pulled_has_the_chunks_of_both_directions_and_their_size(
         sending = asyncio.create_task(
             pair.one.send(pair.here, [pair.one.frame(6 * CHUNK)], pair.other)
         )
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert (one.sending.free_count, one.receiving.free_count) == (0, 0)
+        async with asyncio.timeout(60):
+            while one.sending.free_count or one.receiving.free_count:
+                await asyncio.sleep(0)
         begun = memoryview(bytearray(OPENING_BYTES))
         await pair.there.recv(begun)
         assert unpack_opening(begun, 2)[0].chunk_bytes == CHUNK
