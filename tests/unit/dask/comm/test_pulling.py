@@ -627,3 +627,17 @@ def test_process_has_one_identity_and_a_forked_child_another(
     assert (len(here), process_id()) == (16, here)
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert process_id() != here
+
+
+def test_slab_that_is_mapped_after_the_pool_went_is_unmapped_with_its_message() -> None:
+    pair = Pair()
+    slab = pair.one.staging.slab
+    assert slab is not None
+    mappings, agreement = pair.other.staging.mappings, Agreement()
+    mappings.end()
+    mapping = agreement.consider(slab.offer, mappings)
+    assert mapping is not None
+    assert len(mappings) == 1
+    mappings.release(mapping)
+    assert len(mappings) == 0
+    assert not any(pair.other.copies.mapped.values())
