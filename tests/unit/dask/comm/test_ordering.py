@@ -156,8 +156,8 @@ def test_chunk_is_announced_once_it_is_filled() -> None:
         await asyncio.gather(one.send(here, [frame], other), other.receive(there))
 
     asyncio.run(run())
-    begun = ["wait", "copy"]  # at the opening and the offer; then the ready message and the end
-    assert seen == [begun, begun, [*begun, "done"], [*begun, "done"]]
+    # At the opening, the offer, the ready message and the end.
+    assert seen == [["wait", "copy", "done"]] * 4
 
 
 @pytest.mark.parametrize("polls", [0, 3])
