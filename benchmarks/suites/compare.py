@@ -53,7 +53,7 @@ SUITES = {
             *("core_tests/test_ndarray_owndata.py", "core_tests/test_dlpack.py", "creation_tests"),
             *(f"cuda_tests/test_{part}.py" for part in ("memory", "graph", "stream", "device")),
         ),
-        16,
+        24,
         "huge or index_32_bits or over_size_array or large_chunk",
     ),
     "cudf": Suite(
@@ -62,12 +62,12 @@ SUITES = {
             *(f"private_objects/test_{part}.py" for part in ("buffer", "column")),
             *("dataframe/test_constructors.py", "dataframe/indexing"),
         ),
-        16,
+        24,
     ),
     "dask-cuda": Suite(
         "dask_cuda/tests",
         ("test_local_cuda_cluster.py", "test_spill.py", "test_device_host_file.py"),
-        4,
+        8,
         "test_with_subset_of_cuda_visible_devices",  # they are not there: our workers say so
     ),
 }
