@@ -47,6 +47,9 @@ __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
 DEPTH = 4
 """Chunks of one message that are copied or under way at once."""
 
+LEAST_PULLED_PART = 16
+"""A message of less than this part of a chunk is sent: pulling takes two more messages."""
+
 
 def frame_bytes(frame: Any) -> int:
     """Return the size of a frame, in bytes, as Dask counts it."""
@@ -176,12 +179,14 @@ async def _send_with_stream(
     """Send the header, the frames that are messages, and those of the stream."""
     # A peer that receives into cudaMalloc memory gets chunks where they belong, without a copy, and
     # frames in cudaMalloc memory are sent from where they lie.
-    pullable = peer.receives == "staged" and not any(frame.exportable for frame in stream)
+    sizes = [frame.nbytes for frame in stream]
+    pays = peer.chunk_bytes is None or sum(sizes) * LEAST_PULLED_PART >= peer.chunk_bytes
+    in_place = peer.receives == "direct" or any(frame.exportable for frame in stream)
+    pullable = pays and not in_place
     slab = staging.slab if pullable else None
     way = channel.agreement.way(slab)
     sizes_of_chunks = (staging.chunk_bytes, None if way is FrameKind.PULL else peer.chunk_bytes)
     chunk_bytes = min(filter(None, sizes_of_chunks))
-    sizes = [frame.nbytes for frame in stream]
     plans = plan_stream(sizes, chunk_bytes)
     staging.remarks.message(sum(sizes), staging.sending.total_bytes)
     with staging.hold(staging.sending) as held:

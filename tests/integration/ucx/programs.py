@@ -119,20 +119,20 @@ async def both_directions() -> None:
         """Send and receive at the same time."""
         with contextlib.suppress(CommClosedError):
             _, message = await asyncio.gather(
-                comm.write({"data": to_serialize(Data.random(24 << 20, 2))}), comm.read()
+                comm.write({"data": to_serialize(Data.random(12 << 20, 2))}), comm.read()
             )
-            assert message["data"].contents == random_bytes(24 << 20, 1)
+            assert message["data"].contents == random_bytes(12 << 20, 1)
             await comm.read()
 
     async def call() -> None:
         async with connected(shout) as comm:
             _, message = await asyncio.gather(
-                comm.write({"data": to_serialize(Data.random(24 << 20, 1))}), comm.read()
+                comm.write({"data": to_serialize(Data.random(12 << 20, 1))}), comm.read()
             )
-            assert message["data"].contents == random_bytes(24 << 20, 2)
+            assert message["data"].contents == random_bytes(12 << 20, 2)
 
     async with asyncio.timeout(100):
-        await asyncio.gather(*(call() for _ in range(3)))
+        await asyncio.gather(*(call() for _ in range(6)))
     assert totals().chunk_waits > 0, totals()  # there were fewer chunks than were asked for
     assert_whole()
 
@@ -331,7 +331,7 @@ async def pulled() -> None:
     peer.start()
     try:
         comm = await connect(await asyncio.to_thread(addresses.get))
-        moved = 0
+        moved = pulled = 0
         for again in (None, "here", "there"):
             if again == "here":
                 install()
@@ -341,7 +341,8 @@ async def pulled() -> None:
             for seed, nbytes in enumerate(SIZES):
                 await exchange(comm, nbytes, seed)
                 moved += 2 * nbytes
-            assert totals().pulled_bytes == moved, (again, totals())
+                pulled += 2 * nbytes if 16 * nbytes >= CHUNK else 0  # others cost less if sent
+            assert totals().pulled_bytes == pulled, (again, totals())
             assert len(staging_for_frames().mappings) == 1
             assert_whole()
         await comm.close()

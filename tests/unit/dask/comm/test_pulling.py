@@ -145,10 +145,20 @@ def test_frames_that_need_no_copy_at_one_end_are_not_offered(
     assert pair.one.totals.pulled_bytes == pair.other.totals.pulled_bytes == 0
 
 
-def test_receiver_without_a_pool_pulls(pair: Pair) -> None:
+@pytest.mark.parametrize(("nbytes", "pulled"), [(CHUNK // 16 - 1, 0), (CHUNK // 16, CHUNK // 16)])
+def test_message_that_is_small_beside_a_chunk_is_sent(
+    pair: Pair, nbytes: int, pulled: int
+) -> None:
+    asyncio.run(pair.send(nbytes))
+    assert pair.one.totals.pulled_bytes == pair.other.totals.pulled_bytes == pulled
+    assert pair.other.totals.received_staged_bytes == nbytes
+
+
+@pytest.mark.parametrize("nbytes", [1, NBYTES])
+def test_receiver_without_a_pool_pulls(pair: Pair, nbytes: int) -> None:
     pair.other = Process(0)
-    asyncio.run(pair.send(NBYTES))
-    assert pair.other.totals.pulled_bytes == NBYTES
+    asyncio.run(pair.send(nbytes))
+    assert pair.other.totals.pulled_bytes == nbytes
     assert pair.other.said == []
 
 
