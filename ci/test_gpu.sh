@@ -94,6 +94,7 @@ run_benchmarks() {
   benchmark watching/exactness.py --json "$results/watching_exactness.json"
   benchmark watching/cost.py --json "$results/watching_cost.json"
   benchmark watching/attach_cost.py --json "$results/attach_cost.json"
+  benchmark watching/lines_cost.py --gpu --json "$results/lines_cost.json"
   benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 

@@ -87,7 +87,6 @@ BENCHMARKS = (
     _timed("model_speed", "planner/model_speed"),
     _timed("replay_speed", "planner/replay_speed"),
     _timed("trace_cost", "watching/trace_cost"),
-    _timed("lines_cost", "watching/lines_cost"),
     _timed("sampler_cost", "watching/sampler_cost"),
     _timed("ledger_cost", "pool/ledger_cost"),
     _timed("growth", "pool/growth"),
@@ -118,6 +117,7 @@ BENCHMARKS = (
     _gpu("watching_exactness", "watching/exactness"),
     _gpu("watching_cost", "watching/cost"),
     _gpu("attach_cost", "watching/attach_cost"),
+    _gpu("lines_cost", "watching/lines_cost", "--gpu"),
     _gpu("shadow_proof", "mortgage/shadow_proof"),
     _gpu("deferred_discards", "driver/deferred_discards"),
     # ci/test_gpu.sh residency

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to note the line of every allocation.
 
-    python benchmarks/watching/lines_cost.py --json FILE
+    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/watching/lines_cost.py --gpu --json FILE
 
 Programs allocate from our chain on a simulated device, with and without an account of lines in
 turn, 5 and 50 calls deep; in processor time, of the fastest round each. A pass of cuDF of 50 ms has
-some 200 allocations: 3 % of it are 7500 ns for an allocation and its free. Needs no GPU: the line
-is read in the same way with one.
+some 200 allocations: 3 % of it are 7500 ns for an allocation and its free. With --gpu such a pass
+is timed too, with and without in turn.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import rmm_uvm
 from rmm_uvm._lib.lines import LineAccount
+from rmm_uvm.drivers import cuda_driver
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
@@ -50,9 +51,36 @@ def cost_ns(program: Callable[[int], Steps], depth: int, rounds: int) -> float:
     return round(min(noted) - min(without), 1)
 
 
+def pass_seconds(rows: int, rounds: int) -> dict[str, list[float]]:
+    """Time a cuDF pass on resident data, with and without an account of lines."""
+    from benchmarks.common.chains import make_chain
+    from benchmarks.pool.cudf_pass import Pass
+
+    driver = cuda_driver(0)
+    harness.require_managed_limit(driver.memory()[0])
+    chain = make_chain("managed", 7 << 30, driver)
+    one_pass = Pass(chain, rows)
+    account = LineAccount()
+
+    def noted() -> float:
+        chain.set_account(account)
+        try:
+            return one_pass()
+        finally:
+            chain.end_account(account)
+
+    seconds = harness.interleaved({"without": one_pass, "with lines": noted}, rounds)
+    account.close()
+    assert len(account.report()[1]) > 1  # lines were noted
+    return seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--gpu", action="store_true", help="time a pass of cuDF, too")
+    parser.add_argument("--rows", type=int, default=20_000_000, help="of that pass")
+    parser.add_argument("--pass-rounds", type=int, default=41)
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
     pairs_ns = {
@@ -73,9 +101,13 @@ def main() -> None:
             "reached": 200 * worst / 50e6 <= 0.03,
         },
     }
-    harness.write_json(
-        arguments.json, "lines_cost", {"ns_of_a_pair": pairs_ns, "verdicts": verdicts}
-    )
+    results = {"ns_of_a_pair": pairs_ns, "verdicts": verdicts}
+    if arguments.gpu:
+        results["seconds_of_a_pass"] = pass_seconds(arguments.rows, arguments.pass_rounds)
+        verdicts["resident cuDF pass, with lines / without"] = harness.judged(
+            harness.ratio(results["seconds_of_a_pass"], "with lines", "without"), 1.03
+        )
+    harness.write_json(arguments.json, "lines_cost", results)
 
 
 if __name__ == "__main__":
