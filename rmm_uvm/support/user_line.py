@@ -287,4 +287,25 @@ def _whose_file(name: str) -> _Whose:
         return "ours"
     if name.startswith(_LIBRARIES) or any(each in name for each in _SITES):
         return "library"
-    return "standard" if name.startswith(_STANDARD) else "user"
+    if name.startswith(_STANDARD):
+        return "standard"
+    return "library" if any(map(_has_packages, _folders_of(name))) else "user"
+
+
+def _folders_of(name: str) -> Iterator[str]:
+    """Return the folders that modules are looked for in and a file lies in, but the program's."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    program = os.path.dirname(os.path.abspath(script)) if script else None
+    for folder in filter(None, sys.path):
+        if name.startswith(os.path.join(folder, "")) and folder != program:
+            yield folder
+
+
+@functools.lru_cache(maxsize=100)
+def _has_packages(folder: str) -> bool:
+    """Return whether packages were installed in a folder, as by ``pip install --target``."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(each.name.endswith(".dist-info") for each in entries)
+    except OSError:
+        return False

@@ -21,7 +21,15 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.support.user_line import CodeLine, Place, line_here, place_of, users_line, warn_user
+from rmm_uvm.support.user_line import (
+    CodeLine,
+    Place,
+    line_here,
+    place_of,
+    users_line,
+    users_place,
+    warn_user,
+)
 
 OURS = str(Path(rmm_uvm.__file__).parent / "made_up.py")
 
@@ -269,6 +277,31 @@ def test_program_that_is_installed_as_a_library_is_named_while_it_runs(tmp_path:
     site.mkdir()
     named, right = named_by(site, "say()  # NAMED\n")
     assert named == right
+
+
+@pytest.mark.parametrize(
+    ("holds_packages", "whose"), [(True, "library"), (False, "module of the program")]
+)
+def test_module_in_a_folder_that_packages_were_installed_into_is_a_librarys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds_packages: bool, whose: str
+) -> None:
+    folder = tmp_path / "target"
+    (folder / ("frames-1.0.dist-info" if holds_packages else "frames")).mkdir(parents=True)
+    monkeypatch.syspath_prepend(folder)
+    module = str(folder / "frames" / "core.py")
+    program = str(tmp_path / "etl.py")
+    chosen = [module, program].index(program if whose == "library" else module)
+    assert users_place([module, program]) == chosen
+
+
+def test_packages_beside_the_script_leave_the_script_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "frames-1.0.dist-info").mkdir()
+    script = str(tmp_path / "etl.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", script)
+    assert users_place([json.__file__, script, str(tmp_path / "runs_it.py")]) == 1
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
