@@ -14,7 +14,8 @@
 # eight minutes of mixed load, nor `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
 # `others`, what others wrote, on two GPUs: queries of cudf.pandas and cudf-polars (polars,
-# cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
+# cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), cuML and cuGraph past a budget,
+# dask-cuda's scripts (dask-cudf). Tests of other projects need checkouts: benchmarks/suites/compare.py.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free on each GPU that is seen, nothing runs.
@@ -172,7 +173,7 @@ run_neighbors() {
 
 # Times beside stock, and equal answers: about five minutes.
 run_others() {
-  local failed=0 libraries=(pandas-pdsh pdsh) why
+  local failed=0 libraries=(pandas-pdsh pdsh) library why
   # Its last line names the package that is missing; queries that were written here need none of it.
   if ! why=$("$python" -P -c 'import cudf_polars.streaming.benchmarks.pdsh' 2>&1); then
     echo "test_gpu: without cudf-polars' queries: ${why##*$'\n'}" >&2
@@ -180,6 +181,14 @@ run_others() {
     failed=1
   fi
   benchmark tpch/compare.py --libraries "${libraries[@]}" --json "$results/tpch.json" || failed=1
+  for library in cuml cugraph; do
+    if "$python" -P -c "import $library" 2>/dev/null; then
+      benchmark past_the_edge/libraries.py --library "$library" --json "$results/libraries_$library.json" || failed=1
+    else
+      echo "test_gpu: without $library, which is not installed" >&2
+      failed=1
+    fi
+  done
   benchmark cluster/scripts.py --runs 3 --rounds 1 --time-limit 130 --json "$results/dask_scripts.json" || failed=1
   return "$failed"
 }

@@ -27,7 +27,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 _PACKAGES = (
     *("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x", "torch", "xgboost", "numpy"),
     *("transformers", "pandas", "polars", "cudf-polars-cu13"),
-    *("dask", "distributed", "dask-cuda", "dask-cudf-cu13"),
+    *("dask", "distributed", "dask-cuda", "dask-cudf-cu13", "cuml-cu13", "cugraph-cu13"),
     *("distributed-ucxx-cu13", "ucxx-cu13", "libucx-cu13"),
 )
 

@@ -197,6 +197,10 @@ BENCHMARKS = (
     *(_gpu(f"neighbors_{name}", f"neighbors/{name}", gpus=2) for name in ("paths", "interference")),
     # ci/test_gpu.sh others
     _gpu("tpch", "tpch/compare", "--libraries", "pandas-pdsh", "pdsh"),
+    *(
+        _gpu(f"libraries_{library}", "past_the_edge/libraries", "--library", library)
+        for library in ("cuml", "cugraph")
+    ),
     _gpu(
         "dask_scripts",
         "cluster/scripts",
@@ -215,6 +219,10 @@ _DATA = "needs real mortgage data, which is not here; cuDF's log of each version
 _NO_SPEED = "has no figure that is compared: what it finds it judges itself, and that fails there"
 
 NOT_RUN = {
+    "suites": NotRun(
+        "other projects' tests under our pool: suites/compare.py, with checkouts of theirs",
+        _NO_SPEED,
+    ),
     "fuzzing": NotRun("executions and findings of each reader: ci/fuzz.sh 3600", _NO_SPEED),
     "fuzzing_wire": NotRun("the same of what a peer of ucxuvm sends: ci/fuzz.sh 400", _NO_SPEED),
     "memcheck": NotRun("what Compute Sanitizer said: ci/sanitize_gpu.sh runs it", _NO_SPEED),
