@@ -117,6 +117,8 @@ MISSED: dict[str, list[str]] = {
         "fits: processor time of a call, 8 threads / 1",
     ],
     "recycled_memory": ["ours / Prefetch(Pool(Managed))"],
+    # `repeat` without `ahead` takes 3 % less, since kernels wait for what another stream brings.
+    "residency_policies": ["the default wins on the recordings"],
     "residency_discards": [
         "fir, 2x: time against fetching, the paper's programs simulated",
         "hash join, 2x: time against fault-driven, the paper's ratio",
