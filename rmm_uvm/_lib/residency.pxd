@@ -15,6 +15,7 @@ from rmm_uvm._lib.driver cimport (
     link_rates,
     location,
     memory_range,
+    observer_slot,
     status,
     uvm_driver,
 )
@@ -207,6 +208,7 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         void on_touch(const vector[use_event]&, void*) noexcept
         void on_made(const vector[memory_range]&) noexcept
         bint all_present() noexcept
+        observer_slot& use_observers() noexcept
         bint confirm_present(void*) noexcept
         bint confirmed_present() noexcept
         void bring(memory_range, void*) noexcept

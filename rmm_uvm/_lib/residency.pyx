@@ -10,7 +10,7 @@ from libcpp.memory cimport make_shared
 from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
-from rmm_uvm._lib.driver cimport UvmDriver, status_text
+from rmm_uvm._lib.driver cimport MemoryObserver, UvmDriver, status_text
 from rmm_uvm._lib.harvest cimport HarvestBoard, NeighborLender
 from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates, warn_of_lacking
 from rmm_uvm._lib.thread_starts import starting_thread
@@ -255,6 +255,27 @@ cdef class ManagedResidency:
         with nogil:
             dereference(self.handle).on_touch(announced, <void*>stream)
 
+    def attach_observer(self, MemoryObserver observer not None):
+        """Tell an observer of every announced use, unless another one is there that still listens.
+
+        Meanwhile `all_present` is False, so that uses are announced also where all fits.
+
+        Returns
+        -------
+        bool
+            Whether it observes now.
+        """
+        return dereference(self.handle).use_observers().attach(observer.handle)
+
+    def detach_observer(self, MemoryObserver observer not None):
+        """End that; nothing if another observer took the place."""
+        dereference(self.handle).use_observers().detach(observer.handle.get())
+
+    @property
+    def observed(self):
+        """Whether an observer is there that still listens."""
+        return dereference(self.handle).use_observers().taken()
+
     def note_made(self, uses):
         """Take note that work which writes memory was issued: from then on it is only read.
 
@@ -276,7 +297,7 @@ cdef class ManagedResidency:
 
     @property
     def all_present(self):
-        """Whether nothing can be away from the device, so that announcing a use does nothing."""
+        """Whether announcing a use does nothing: none can be away, and no observer is told."""
         return dereference(self.handle).all_present()
 
     def confirm_present(self, uintptr_t stream=0):

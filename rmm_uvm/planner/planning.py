@@ -8,6 +8,7 @@ showing plans; see `rmm_uvm.planner.workload.loading`, `replaying` and `text`.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -84,7 +85,8 @@ def plan(
         Which device of a recording of several.
     announced : bool
         The program announces its uses, as by `rmm_uvm.touch`. Budgets with each eviction policy are
-        then tried too, with the pool itself, and settings are for such a program.
+        then tried too, with the pool itself, and settings are for such a program. A recording with
+        announced uses is of such a program in any case.
     progress : callable, optional
         Called with a `PlanProgress` now and then.
 
@@ -132,6 +134,8 @@ def plan(
         workload = trace
     else:
         workload = load_workload(trace, device=device, progress=_reading(progress))
+    if workload.uses_announced:
+        request = dataclasses.replace(request, announced=True)
 
     def driver_settings(threshold: int) -> DriverSettings:
         return DriverSettings(prefetch_threshold=threshold)
@@ -145,7 +149,7 @@ def plan(
             replay=replay,
             driver_settings=driver_settings,
             trial=trial,
-            announced_trial=trial if announced else None,
+            announced_trial=trial if request.announced else None,
             progress=progress,
         )
 

@@ -295,9 +295,9 @@ def _whose_file(name: str) -> _Whose:
 def _folders_of(name: str) -> Iterator[str]:
     """Return the folders that modules are looked for in and a file lies in, but the program's."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    program = os.path.dirname(os.path.abspath(script)) if script else None
+    program = str(Path(script).absolute().parent) if script else None
     for folder in filter(None, sys.path):
-        if name.startswith(os.path.join(folder, "")) and folder != program:
+        if name.startswith(folder.rstrip(os.sep) + os.sep) and folder != program:
             yield folder
 
 

@@ -75,6 +75,15 @@ std::size_t managed_residency::on_slab_free(std::uintptr_t address) noexcept
   return now().on_slab_free(*slab);
 }
 
+void managed_residency::tell(memory_observer& observer,
+                             std::span<use_event const> uses) const noexcept
+{
+  for (auto const& use : uses) {
+    if (use.range.bytes == 0) { continue; }
+    observer.touched(driver_->info().device_id, use.range, !use.only_read, false);
+  }
+}
+
 void managed_residency::end_advice(memory_range allocation) noexcept
 {
   if (auto const taken = adviser_.take_back(allocation); !taken.ok()) {

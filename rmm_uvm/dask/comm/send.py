@@ -190,8 +190,8 @@ async def _send_with_stream(
     plans = plan_stream(sizes, chunk_bytes)
     staging.remarks.message(sum(sizes), staging.sending.total_bytes)
     with staging.hold(staging.sending) as held:
-        # Filled before the header, which stands for the first chunk's ready message: a copy may wait
-        # long for the default stream, and the peer holds a chunk from the header on.
+        # Filled before the header, which stands for the first chunk's ready message: a copy may
+        # wait long for the default stream, and the peer holds a chunk from the header on.
         first = next(plans)
         outgoing = await _prepared(held, first, stream, staging)
         if outgoing.copied is not None:

@@ -70,6 +70,11 @@ def notes(
             "The recording says nothing of touches: an allocation is taken to be written when it "
             "is made and read just before it is freed. What is used more often moves more often."
         )
+    if workload.uses_announced:
+        told.append(
+            "Of uses the recording has those that were announced; an allocation is taken to be "
+            "written when it is made. What nobody announces is missing."
+        )
     if not machine.measured:
         told.append(
             f"The constants of {machine} are published ones, not measured by us: trust the "

@@ -79,6 +79,9 @@ class Workload:
     touches_assumed : bool
         The recording says nothing of what was touched: every allocation counts as written when it
         is made and as read just before it is freed.
+    uses_announced : bool
+        What was touched is known from announcements. So every allocation counts as written when it
+        is made.
     peak_live_bytes, allocated_bytes : int
         Most bytes allocated at a time, and all bytes ever allocated.
     allocations : int
@@ -115,6 +118,7 @@ class Workload:
     cut_off: str = ""
     remarks: tuple[str, ...] = ()
     trailing_seconds: float = 0.0
+    uses_announced: bool = False
 
     @property
     def whole_seconds(self) -> float:
@@ -153,12 +157,15 @@ class EventRows:
         self._rows[self._count : end] = rows
         self._count = end
 
-    def drop_kind(self, kind: int) -> None:
-        """Take out all events of one kind, in place."""
+    def drop_kind(self, kind: int, but_flags: int | None = None) -> None:
+        """Take out all events of one kind, in place, but those with these flags."""
         kept = 0
         for begin in range(0, self._count, _LARGEST_STEP):
             part = self._rows[begin : min(begin + _LARGEST_STEP, self._count)]
-            part = part[part["kind"] != kind]
+            kept_here = part["kind"] != kind
+            if but_flags is not None:
+                kept_here |= part["flags"] == but_flags
+            part = part[kept_here]
             self._rows[kept : kept + len(part)] = part
             kept += len(part)
         self._count = kept

@@ -63,6 +63,24 @@ def with_touches(rows: NDArray[np.void]) -> NDArray[np.void]:
     return touched
 
 
+def with_first_writes(rows: NDArray[np.void]) -> NDArray[np.void]:
+    """Return events in which every allocation is written when it is made.
+
+    Examples
+    --------
+    >>> from rmm_uvm.planner.workload.events import REPLAY_DTYPE
+    >>> rows = np.zeros(3, REPLAY_DTYPE)
+    >>> rows["kind"] = [ALLOCATE, TOUCH, FREE]
+    >>> with_first_writes(rows)["kind"].tolist()
+    [0, 2, 2, 1]
+    """
+    allocated = rows["kind"] == ALLOCATE
+    written = np.repeat(rows, 1 + allocated)
+    writes = (np.cumsum(1 + allocated) - 1)[allocated]
+    written["kind"][writes], written["flags"][writes] = TOUCH, WRITES
+    return written
+
+
 Rows: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 
 MOST_EVENTS = 1 << 28
@@ -153,6 +171,7 @@ class _Building:
         self._covered = CoveredBlocks()
         self._rows = EventRows()
         self._touches_assumed = True
+        self._announced = False  # touches are those that a program announced
         self._begin_ns: int | None = 0 if reader.kind == "trace" else None
         self._marks_ns = self._sampled_ns = 0
         self._live_bytes = self._peak_live_bytes = self._allocated_bytes = self._allocations = 0
@@ -178,7 +197,9 @@ class _Building:
             self._sieve.add_strays(numbers[rows["nbytes"] != events["bytes"]])
             if self._touches_assumed:
                 self._touches_assumed = False
-                self._rows.drop_kind(TOUCH)  # those that were assumed
+                self._announced = self._reader.facts.get("uses") == "announced"
+                # Those that were assumed; what announcements tell of are uses, and no first writes.
+                self._rows.drop_kind(TOUCH, but_flags=WRITES if self._announced else None)
             live = rows["nbytes"] > 0
             rows, numbers = rows[live], numbers[live]
         self._count(rows, numbers)
@@ -200,6 +221,7 @@ class _Building:
             source=self._path,
             kind=self._reader.kind,
             touches_assumed=self._touches_assumed,
+            uses_announced=self._announced,
             peak_live_bytes=self._peak_live_bytes,
             allocated_bytes=self._allocated_bytes,
             allocations=self._allocations,
@@ -246,7 +268,11 @@ class _Building:
             raise DataError(f"{self._path} cannot be replayed: as of {at} {error}") from None
 
     def _append(self, rows: NDArray[np.void]) -> None:
-        self._rows.extend(with_touches(rows) if self._touches_assumed else rows)
+        if self._touches_assumed:
+            rows = with_touches(rows)
+        elif self._announced:
+            rows = with_first_writes(rows)
+        self._rows.extend(rows)
         if len(self._rows) > self._most_events:
             raise DataError(
                 f"{self._path} has more than {self._most_events} events, assumed touches included, "

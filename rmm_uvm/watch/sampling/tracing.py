@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a trace while a monitor runs: our adaptors' allocations, stages and samples.
+"""Writing a trace while a monitor runs: our adaptors' allocations, uses, stages and samples.
+
+A simulated device tells what kernels use. Of a GPU nobody knows that, and so uses are written that
+are announced to our pools.
 
 Does not cover the format; see docs/trace-format.md.
 """
@@ -12,9 +15,10 @@ import dataclasses
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.errors import DataError
 from rmm_uvm.machine.device_info import Availability
@@ -29,6 +33,9 @@ _ALREADY = (
     "a trace is being written already: stop the monitor that writes it first, or watch without "
     "trace="
 )
+
+
+_Source: TypeAlias = UvmResourceAdaptor | ManagedResidency | SimulatedDevice
 
 
 class Tracing:
@@ -78,6 +85,7 @@ class Tracing:
             "devices": [dataclasses.asdict(device) for device in devices],
             "settings": settings,
             "versions": versions,
+            "uses": "by kernels" if self._simulated else "announced",
         }
         if is_special(path):  # the writer would have it removed
             raise DataError(f"the trace {path} is no regular file: name one that is not there yet")
@@ -92,11 +100,11 @@ class Tracing:
         self._lock = threading.Lock()
 
     def observe(self, adaptor: UvmResourceAdaptor) -> None:
-        """Write what an adaptor allocates and frees from now on.
+        """Write what an adaptor allocates and frees from now on, and what is used of it.
 
         If another trace has it, it is left out, and `available` says so.
         """
-        if not adaptor.attach_observer(self.writer):
+        if not all([source.attach_observer(self.writer) for source in _sources_of(adaptor)]):
             self._refused = "a resource that was installed later is in another trace already"
 
     def flush(self, sampler: Any, findings: Sequence[Finding] = ()) -> None:
@@ -131,7 +139,16 @@ class Tracing:
         self._simulated = ()
         self.writer.close()
 
-    def _observable(self) -> list[UvmResourceAdaptor | SimulatedDevice]:
+    def _observable(self) -> list[_Source]:
         """Return what can be observed now. Do not keep it."""
         adaptors = [chain.own_adaptor(device_id) for device_id in self._device_ids]
-        return [*(adaptor for adaptor in adaptors if adaptor is not None), *self._simulated]
+        found = [source for each in adaptors if each is not None for source in _sources_of(each)]
+        return [*found, *self._simulated]
+
+
+def _sources_of(adaptor: UvmResourceAdaptor) -> list[_Source]:
+    """Return what tells of an adaptor's memory: itself, and whom uses are announced to."""
+    residency = adaptor.managed_mr.residency
+    if isinstance(residency.driver, SimulatedDevice):  # it tells what is used, announced or not
+        return [adaptor]
+    return [adaptor, residency]

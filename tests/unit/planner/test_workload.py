@@ -48,9 +48,9 @@ FACTS = {
 Write = Callable[[TraceWriter], object]
 
 
-def traced(tmp_path: Path, write: Write) -> Path:
+def traced(tmp_path: Path, write: Write, **facts: str) -> Path:
     path = tmp_path / "program.trace"
-    with TraceWriter(path, FACTS) as writer:
+    with TraceWriter(path, {**FACTS, **facts}) as writer:
         write(writer)
     return path
 
@@ -129,6 +129,50 @@ def test_trace_with_touches_keeps_those_and_assumes_none(tmp_path: Path) -> None
         (FREE, 0, MIB),
     ]
     assert not workload.touches_assumed
+
+
+def test_trace_of_announced_uses_keeps_those_and_assumes_the_first_writes(tmp_path: Path) -> None:
+    def program(writer: TraceWriter) -> None:
+        writer.allocated(0, BASE, MIB)
+        writer.allocated(0, BASE + 4 * MIB, 1000)
+        writer.freed(0, BASE + 4 * MIB, 1000)
+        writer.flush()  # the first chunk knows of no use
+        writer.touched(0, BASE, 4096)
+        writer.touched(0, BASE, 4096, write=True)
+        writer.allocated(0, BASE + 8 * MIB, 2000)
+        writer.freed(0, BASE, MIB)
+
+    workload = load_workload(traced(tmp_path, program, uses="announced"))
+
+    assert columns(workload, "kind", "flags", "nbytes") == [
+        (ALLOCATE, 0, MIB),
+        (TOUCH, WRITES, MIB),
+        (ALLOCATE, 0, 1000),
+        (TOUCH, WRITES, 1000),
+        (FREE, 0, 1000),
+        (TOUCH, 0, 4096),
+        (TOUCH, WRITES, 4096),
+        (ALLOCATE, 0, 2000),
+        (TOUCH, WRITES, 2000),
+        (FREE, 0, MIB),
+    ]
+    assert workload.uses_announced
+    assert not workload.touches_assumed
+
+
+@pytest.mark.parametrize("uses", ["by kernels", "announced"])
+def test_trace_that_says_whose_uses_it_would_have_and_has_none_has_assumed_ones(
+    tmp_path: Path, uses: str
+) -> None:
+    def program(writer: TraceWriter) -> None:
+        writer.allocated(0, BASE, MIB)
+        writer.freed(0, BASE, MIB)
+
+    workload = load_workload(traced(tmp_path, program, uses=uses))
+
+    assert columns(workload, "kind") == [(ALLOCATE,), (TOUCH,), (TOUCH,), (FREE,)]
+    assert workload.touches_assumed
+    assert not workload.uses_announced
 
 
 def test_program_on_a_simulated_device_is_a_workload_of_its_touches(tmp_path: Path) -> None:

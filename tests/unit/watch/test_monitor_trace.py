@@ -12,10 +12,14 @@ import rmm
 
 import rmm_uvm
 import rmm_uvm.trace
+from rmm_uvm._lib.trace import TraceWriter
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.planner.workload.loading import load_workload
+from rmm_uvm.trace.events import EventKind
 from rmm_uvm.watch.monitor import running
+from rmm_uvm.watch.sampling import tracing
 
 from .monitors import MIB, Make, advance
 
@@ -46,6 +50,55 @@ def test_trace_is_written_and_read_back(
     assert [int(size) for size in trace.events["bytes"]] == [MIB, MIB]
     assert [stage.name for stage in trace.stages] == ["etl"]
     assert len(trace.samples) == len(m.samples())
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_trace_of_a_gpu_has_announced_uses_and_of_a_simulated_device_the_kernels(
+    make: Make,
+    device: SimulatedDevice,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gpu: bool,
+) -> None:
+    if gpu:  # one that nothing here is an instance of
+        monkeypatch.setattr(tracing, "SimulatedDevice", type("Simulated", (), {}))
+    pool = _pool(device)
+    residency = pool.managed_mr.residency
+    assert residency.all_present
+    with make(trace=tmp_path / "run.trace"):
+        assert residency.observed is gpu
+        assert residency.all_present is not gpu  # or libraries would announce nothing
+        pointer = pool.allocate(MIB)
+        rmm_uvm.touch((pointer, 1000), mr=pool)
+        residency.touch_all([(pointer, 2000, pointer), (pointer, 0, pointer)], only_read=True)
+        device.touch(pointer, 3000)
+        pool.deallocate(pointer, MIB)
+    assert residency.all_present
+    assert not residency.observed
+    residency.touch(pointer, 4000, pointer)  # not any more
+
+    trace = rmm_uvm.trace.read(tmp_path / "run.trace")
+    uses = [(EventKind.WRITE, 1000), (EventKind.READ, 2000)] if gpu else [(EventKind.READ, 3000)]
+    assert [(int(row["kind"]), int(row["bytes"])) for row in trace.events] == [
+        (EventKind.ALLOCATE, MIB),
+        *uses,
+        (EventKind.FREE, MIB),
+    ]
+    assert load_workload(tmp_path / "run.trace").uses_announced is gpu
+
+
+def test_uses_of_a_pool_that_is_in_another_trace_are_left_out(
+    make: Make, device: SimulatedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "SimulatedDevice", type("Simulated", (), {}))
+    residency = _pool(device).managed_mr.residency
+    with TraceWriter(tmp_path / "other.trace") as other:
+        other.observe(residency)
+        with pytest.raises(DataError, match="a trace is being written already"):
+            make(trace=tmp_path / "run.trace").start()
+    assert not (tmp_path / "run.trace").exists()
+    with make(trace=tmp_path / "run.trace") as m:
+        assert m.sources["trace"]
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/full", "."])

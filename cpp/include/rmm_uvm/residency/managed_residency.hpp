@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/process/forks.hpp>
 #include <rmm_uvm/process/locks.hpp>
@@ -147,6 +148,7 @@ class managed_residency {
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
   {
     fork_call const call;
+    if (auto* const observer = use_observers_.get()) { tell(*observer, uses); }
     now().on_touch(uses, stream);
   }
   /**
@@ -159,8 +161,13 @@ class managed_residency {
     fork_call const call;
     now().on_made(ranges);
   }
-  /** @brief True while nothing can be away; takes no lock. */
-  [[nodiscard]] bool all_present() noexcept { return now().all_present(); }
+  /** @brief True while nothing can be away, and nobody wants to know of uses; takes no lock. */
+  [[nodiscard]] bool all_present() noexcept
+  {
+    return use_observers_.get() == nullptr && now().all_present();
+  }
+  /** @brief Who is told of every announced use, to attach and detach. */
+  [[nodiscard]] observer_slot& use_observers() noexcept { return use_observers_; }
   /** @brief See `residency_manager::confirm_present`; false without a budget. */
   bool confirm_present(stream_handle stream) noexcept
   {
@@ -271,6 +278,7 @@ class managed_residency {
   {
     return *now_.load(std::memory_order_acquire);
   }
+  void tell(memory_observer& observer, std::span<use_event const> uses) const noexcept;
   void end_advice(memory_range allocation) noexcept;
   void end_kept() noexcept;
 
@@ -279,6 +287,7 @@ class managed_residency {
   pool_room room_;
   memory_adviser adviser_;
   prefetch_counts counts_;
+  observer_slot use_observers_;
   unbudgeted_enactor unbudgeted_;
   std::vector<std::unique_ptr<budgeted_enactor>> budgets_;  // all that were ever kept
   budgeted_enactor* kept_{nullptr};                         // the last of them, until it ends

@@ -146,9 +146,7 @@ def test_frames_that_need_no_copy_at_one_end_are_not_offered(
 
 
 @pytest.mark.parametrize(("nbytes", "pulled"), [(CHUNK // 16 - 1, 0), (CHUNK // 16, CHUNK // 16)])
-def test_message_that_is_small_beside_a_chunk_is_sent(
-    pair: Pair, nbytes: int, pulled: int
-) -> None:
+def test_message_that_is_small_beside_a_chunk_is_sent(pair: Pair, nbytes: int, pulled: int) -> None:
     asyncio.run(pair.send(nbytes))
     assert pair.one.totals.pulled_bytes == pair.other.totals.pulled_bytes == pulled
     assert pair.other.totals.received_staged_bytes == nbytes
