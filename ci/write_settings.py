@@ -100,7 +100,10 @@ def words_of(kind: Kind, spell: Callable[[object], str], *, is_text: bool = Fals
         case Limit():
             words = ["size from 2 MiB", *["sizes by ordinal"] * (not is_text)]
         case DriverName():
-            words = [spell(each) for each in ("cuda", "simulated", "simulated:SIZE")]
+            words = [
+                spell(each)
+                for each in ("cuda", "simulated", "simulated:SIZE", "simulated:SIZE@MACHINE")
+            ]
         case Foreign():
             words = [kind.words]
             for value in (True, False):

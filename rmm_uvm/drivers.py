@@ -10,8 +10,8 @@ RMM_UVM_COUNTERS
     ``off`` leaves the UVM kernel driver's byte counters alone; residence is then inferred from
     device memory having stayed free.
 RMM_UVM_DRIVER
-    ``cuda`` (default), or ``simulated`` or ``simulated:SIZE`` for a simulated device where none is
-    named in the call.
+    ``cuda`` (default), or ``simulated``, ``simulated:SIZE`` or ``simulated:SIZE@MACHINE`` for a
+    simulated device where none is named in the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.support.driver_names import DRIVERS, simulated_named
+from rmm_uvm.support.machine_files import Machine, as_machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes, whole_number
 from rmm_uvm.support.variables import setting
@@ -92,6 +93,7 @@ def simulated_device(
     numa_node: int | None = None,
     device: int = 0,
     neighbors: int = 0,
+    machine: str | os.PathLike[str] | Machine | None = None,
 ) -> SimulatedDevice:
     """Make a device without a GPU: it follows the UVM kernel driver's rules, in modelled time.
 
@@ -119,6 +121,9 @@ def simulated_device(
     neighbors : int
         Idle devices like it, with peer access, 0 to 7; their ordinals are 0 to `neighbors` without
         its own. Memory may leave to them: `rmm_uvm.residency.Budget.neighbors`.
+    machine : str, path or Machine, optional
+        Whose rates and times it has: the name of a machine profile, its file, or the profile
+        itself; by default "h200-pcie5". The profile's memory does not count.
 
     Returns
     -------
@@ -130,7 +135,9 @@ def simulated_device(
     ConfigurationError
         If `memory` is not a positive multiple of 2 MiB, there are too many neighbours, or
         `numa_node` is no number of a node; if an integrated device is to have neighbours or
-        `host_memory`.
+        `host_memory`; if there is no such machine.
+    DataError
+        If a machine's file cannot be read.
 
     Examples
     --------
@@ -168,6 +175,7 @@ def simulated_device(
         numa_node=numa_node,
         device_id=device,
         neighbors=neighbors,
+        machine=None if machine is None else as_machine(machine).constants(),
     )
 
 
@@ -179,12 +187,14 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
     device : int
         CUDA ordinal, >= 0; ignored when `driver` is a driver.
     driver : UvmDriver, str or None
-        A driver; "cuda", "simulated" or "simulated:SIZE"; None for ``RMM_UVM_DRIVER``.
+        A driver; "cuda", "simulated", "simulated:SIZE" or "simulated:SIZE@MACHINE"; None for
+        ``RMM_UVM_DRIVER``.
 
     Raises
     ------
     ConfigurationError
-        If the name is none of these, no simulated device has the size, or the ordinal is negative.
+        If the name is none of these, no simulated device has the size, there is no such machine,
+        or the ordinal is negative.
     DriverError
         If there is no such device.
     """
@@ -196,8 +206,8 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
         raise ConfigurationError(f"driver={shown(driver)}: {DRIVERS}")
     name = driver if driver is not None else setting("RMM_UVM_DRIVER")
     source = "RMM_UVM_DRIVER" if driver is None else "driver"
-    memory_bytes = simulated_bytes(name or "cuda", f"{source}={shown(name)}")
-    if memory_bytes is None:
+    simulated = simulated_named(name or "cuda", f"{source}={shown(name)}")
+    if simulated is None:
         return cuda_driver(device)
     counters_are_on()  # a value that cannot be used is an error here, too
-    return simulated_device(memory_bytes, device=device)
+    return simulated_device(simulated.memory_bytes, machine=simulated.machine, device=device)

@@ -26,9 +26,9 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.integrations.seen.libcudf import observe
+from rmm_uvm.planner.trials.uses import Use
 from rmm_uvm.support.units import parse_bytes
 from rmm_uvm.torch.shadow.program import Free, Given, Kernel, Make, Program
-from rmm_uvm.torch.shadow.uses import Use
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 

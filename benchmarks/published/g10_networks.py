@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Five networks of G10: kernels that fault on an A100, and a step of training past its memory.
 
-Needs torch, since steps are replayed as those of `rmm_uvm.torch`.
+Everything here is public: the steps become a trace of `rmm_uvm.trace.KernelTraceWriter`, which
+`rmm_uvm.planner.replay_paced` runs, and ``rmm-uvm plan`` reads.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from __future__ import annotations
 import functools
 import gzip
 import json
-from collections.abc import Iterable
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from _published import HERE, Order, Row, Table, published, run
 from _workloads import GIB
 
-from rmm_uvm.residency import Budget
+from rmm_uvm.planner import replay_paced
 from rmm_uvm.simulator import Access, Machine, Simulator, load_machine
-from rmm_uvm.support.units import VA_BLOCK_BYTES
-from rmm_uvm.torch import Program
-from rmm_uvm.torch.shadow.device import ShadowDevice
-from rmm_uvm.torch.shadow.uses import Use
+from rmm_uvm.trace import KernelTraceWriter
 
-_COUNTED = 2  # the third step: what is learnt is learnt by then
+VA_BLOCK_BYTES = 2 << 20
+_FOLDER = tempfile.TemporaryDirectory()
+_STEPS = 3  # of which the last counts: what is learnt is learnt by then
 _MARGIN_BYTES = 128 << 20
 ON_DEMAND, DEEPUM, G10 = "on demand", "DeepUM", "G10"
 
@@ -76,58 +77,54 @@ def _all_kernels(name: str, *, input_faults: bool) -> float:
 
 
 @functools.cache
-def program(name: str) -> Program:
-    """Return three steps of a network: tensors live from their first use to their last."""
+def trace(name: str) -> Path:
+    """Write three steps of a network as a trace: tensors live from their first use to their last.
+
+    Weights and inputs are there before the first step.
+    """
     network = _networks()[name]
-    sizes, kept = network["tensor_bytes"], frozenset(network["kept"])
-    made = Program()
-    there = {each: made.allocate(sizes[each]) for each in sorted(kept)}
-    for each in kept:
-        made.given(Use(there[each], 0, sizes[each], writes=True, fresh=False))
-    kernels = network["kernels"]
+    sizes, kernels, kept = network["tensor_bytes"], network["kernels"], frozenset(network["kept"])
     last = {each: number for number, one in enumerate(kernels) for each in (*one[3], *one[4])}
-    for _ in range(_COUNTED + 1):
-        for number, (micros, _, _, reads, writes) in enumerate(kernels):
-            uses = []
-            for each in dict.fromkeys((*reads, *writes)):
-                if fresh := each not in there:
-                    there[each] = made.allocate(sizes[each])
-                uses.append(
-                    Use(there[each], 0, sizes[each], writes=each in writes or fresh, fresh=fresh)
-                )
-            made.kernel(uses, micros / 1e6)
-            for each in _ending((*reads, *writes), last, number):
-                if each not in kept and each in there:
-                    made.free(there.pop(each))
-        made.mark()
-    return made
+    path = Path(_FOLDER.name) / f"{name}.trace"
+    with KernelTraceWriter(path, {"program": f"{name} of G10"}) as made:
+        there = {each: made.allocate(sizes[each]) for each in sorted(kept)}
+        made.kernel("weights and inputs", writes=[there[each] for each in kept])
+        for step in range(_STEPS):
+            with made.stage(_step(step)):
+                for number, (micros, _, _, reads, writes) in enumerate(kernels):
+                    used = dict.fromkeys((*reads, *writes))
+                    fresh = [each for each in used if each not in there]
+                    there.update((each, made.allocate(sizes[each])) for each in fresh)
+                    made.kernel(
+                        f"kernel {number}",
+                        reads=[there[each] for each in reads],
+                        writes=[there[each] for each in (*writes, *fresh)],
+                        seconds=micros / 1e6,
+                    )
+                    for each in used:
+                        if last[each] == number and each not in kept:
+                            made.free(there.pop(each))
+    return path
 
 
-def _ending(tensors: Iterable[int], last: dict[int, int], number: int) -> list[int]:
-    return [each for each in dict.fromkeys(tensors) if last[each] == number]
+def _step(number: int) -> str:
+    return f"step {number + 1}"
 
 
 @functools.cache
 def slowdown(name: str, way: str) -> float:
     """Return the time of a step over that of its kernels alone."""
-    data, done = published("g10_networks"), program(name)
+    data = published("g10_networks")
     device_bytes = data["device_gb"] * 10**9 // VA_BLOCK_BYTES * VA_BLOCK_BYTES
     link = data["link_bytes_per_ns"]
-    card = ShadowDevice(
+    took = replay_paced(
+        trace(name),
         device_bytes,
-        _machine().replace(to_device_bytes_per_ns=link, to_host_bytes_per_ns=link),
-        Budget(device_bytes - _MARGIN_BYTES) if way == G10 else None,
+        machine=_machine().replace(to_device_bytes_per_ns=link, to_host_bytes_per_ns=link),
+        device_budget=device_bytes - _MARGIN_BYTES if way == G10 else None,
         prefetch="never" if way == ON_DEMAND else "auto",
-        pool_bytes=done.peak_bytes * 5 // 4,
-        paced=True,
     )
-    replay = done.replayer(card)
-    begin, end = done.marks[_COUNTED - 1], done.marks[_COUNTED]
-    replay(0, begin)
-    before = card.statistics()
-    replay(begin, end)
-    took = card.statistics().since(before)
-    return took.seconds / took.compute_seconds
+    return took.stages[_step(_STEPS - 1)].slowdown
 
 
 # --- the table -----------------------------------------------------------------------------------

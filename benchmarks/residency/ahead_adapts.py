@@ -25,10 +25,10 @@ from typing import Any
 os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 
 
+from rmm_uvm.planner.trials.shadow_device import ShadowDevice
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import Program
-from rmm_uvm.torch.shadow.device import ShadowDevice
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 

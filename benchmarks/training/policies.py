@@ -30,11 +30,11 @@ from typing import Any
 os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 
 
+from rmm_uvm.planner.trials.shadow_device import ShadowDevice
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.torch import Program, Roofline
-from rmm_uvm.torch.shadow.device import ShadowDevice
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 

@@ -15,6 +15,10 @@ cdef extern from "rmm_uvm/monitor/sample.hpp" namespace "rmm_uvm::monitor" nogil
     cdef cppclass sample:
         pass
 
+cdef extern from "rmm_uvm/monitor/fake_clock.hpp" namespace "rmm_uvm::monitor" nogil:
+    cdef cppclass fake_clock:
+        void advance(uint64_t) noexcept
+
 cdef extern from "rmm_uvm/monitor/trace_writer.hpp" namespace "rmm_uvm::monitor" nogil:
     cdef struct trace_counts:
         uint64_t allocations
@@ -58,6 +62,7 @@ cdef extern from "rmm_uvm/monitor/trace_decoder.hpp" namespace "rmm_uvm::monitor
 
 cdef extern from *:
     """
+    #include <rmm_uvm/monitor/fake_clock.hpp>
     #include <rmm_uvm/monitor/trace_decoder.hpp>
     #include <rmm_uvm/monitor/trace_writer.hpp>
     #include <cstring>
@@ -69,6 +74,17 @@ cdef extern from *:
     inline std::shared_ptr<trace_writer> open_trace(int file, std::string const& facts,
                                                     std::uint64_t origin_ns) {
       return std::make_shared<trace_writer>(file, facts, origin_ns);
+    }
+    inline std::shared_ptr<trace_writer> open_timed(int file, std::string const& facts,
+                                                    std::shared_ptr<fake_clock> const& clock) {
+      return std::make_shared<trace_writer>(file, facts, 0, clock);
+    }
+    inline void timed_touch(trace_writer& writer, std::uintptr_t address, std::size_t bytes,
+                            bool write, bool by_cpu, std::uintptr_t stream) noexcept {
+      writer.touched(0, {address, bytes}, write, by_cpu, reinterpret_cast<void*>(stream));
+    }
+    inline void begin_kernel(trace_writer& writer, std::string const& name) noexcept {
+      writer.kernel(name);
     }
     inline void begin_stage(trace_writer& writer, std::string const& name,
                             std::string const& thread) noexcept {
@@ -119,6 +135,11 @@ cdef extern from *:
     """
     shared_ptr[trace_writer] open_trace "rmm_uvm_cython::open_trace"(
         int, const string&, uint64_t) except + nogil
+    shared_ptr[trace_writer] open_timed "rmm_uvm_cython::open_timed"(
+        int, const string&, const shared_ptr[fake_clock]&) except + nogil
+    void timed_touch "rmm_uvm_cython::timed_touch"(
+        trace_writer&, uintptr_t, size_t, bool, bool, uintptr_t) noexcept nogil
+    void begin_kernel "rmm_uvm_cython::begin_kernel"(trace_writer&, const string&) noexcept nogil
     void begin_stage "rmm_uvm_cython::begin_stage"(
         trace_writer&, const string&, const string&) noexcept nogil
     void note_allocated "rmm_uvm_cython::allocated"(
@@ -137,6 +158,12 @@ cdef extern from *:
     vector[trace_event] follow_events "rmm_uvm_cython::follow_events"(
         live_ranges&, const char*, size_t) except + nogil
     unsigned kind_of "rmm_uvm_cython::kind_of"(const trace_mark&) noexcept nogil
+
+
+cdef class TimedEvents:
+    cdef shared_ptr[trace_writer] writer
+    cdef shared_ptr[fake_clock] clock
+    cdef uint64_t now_ns
 
 
 cdef class TraceWriter(MemoryObserver):

@@ -7,24 +7,29 @@ from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t, uintptr_t
 from libcpp cimport bool
-from libcpp.memory cimport static_pointer_cast
+from libcpp.memory cimport make_shared, static_pointer_cast
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport MemoryObserver, memory_observer
 from rmm_uvm._lib.trace cimport (
+    TimedEvents,
     TraceWriter,
+    begin_kernel,
     begin_stage,
     decode_events_chunk,
     decode_samples_chunk,
+    fake_clock,
     follow_events,
     kind_of,
     live_ranges,
     note_allocated,
     note_freed,
     note_touched,
+    open_timed,
     open_trace,
     sample,
+    timed_touch,
     trace_chunk_events,
     trace_counts,
     trace_decoder,
@@ -97,13 +102,7 @@ cdef class TraceWriter(MemoryObserver):
         self.path = os.fspath(path)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         described = {"began": now, "pid": os.getpid(), **(facts or {})}
-        cdef bytes encoded = json.dumps(described).encode()
-        if len(encoded) > _LARGEST_FACTS_BYTES:
-            raise DataError(
-                f"the trace's facts take {len(encoded)} bytes, and at most {_LARGEST_FACTS_BYTES} "
-                "are allowed: leave something out"
-            )
-        cdef string text = encoded
+        cdef string text = _encoded(described)
         cdef uint64_t origin = time.monotonic_ns() if origin_ns is None else origin_ns
         cdef int file = _open_new(self.path, overwrite)
         try:
@@ -232,6 +231,72 @@ cdef class TraceWriter(MemoryObserver):
         self.close()
 
 
+cdef class TimedEvents:
+    """Writes a trace whose times are given; for `rmm_uvm.trace.KernelTraceWriter`.
+
+    Parameters
+    ----------
+    file : int
+        Descriptor of an empty file, which stays the caller's.
+    facts : mapping
+        JSON-serializable.
+
+    Notes
+    -----
+    Not thread-safe. Checks nothing of what it is told. Errors as of `TraceWriter`.
+    """
+
+    def __cinit__(self, int file, facts):
+        cdef string text = _encoded(facts)
+        cdef int own = os.dup(file)
+        try:
+            self.clock = make_shared[fake_clock]()
+            self.writer = open_timed(own, text, self.clock)
+        except BaseException:
+            os.close(own)
+            raise
+
+    def at(self, uint64_t time_ns):
+        """What follows happens at this time, which is no earlier than what came before."""
+        dereference(self.clock).advance(time_ns - self.now_ns)
+        self.now_ns = time_ns
+
+    def allocated(self, uintptr_t address, size_t nbytes, uintptr_t stream):
+        """Note an allocation."""
+        note_allocated(dereference(self.writer), 0, address, nbytes, stream)
+
+    def freed(self, uintptr_t address, size_t nbytes, uintptr_t stream):
+        """Note a free."""
+        note_freed(dereference(self.writer), 0, address, nbytes, stream)
+
+    def touched(
+        self, uintptr_t address, size_t nbytes, uintptr_t stream, *, bool write, bool by_cpu
+    ):
+        """Note that a kernel, or the CPU, accesses a range."""
+        timed_touch(dereference(self.writer), address, nbytes, write, by_cpu, stream)
+
+    def kernel(self, name):
+        """Note that a kernel begins."""
+        begin_kernel(dereference(self.writer), _as_text(name))
+
+    def stage_begin(self, name):
+        """Note that a stage begins."""
+        begin_stage(dereference(self.writer), _as_text(name), b"")
+
+    def stage_end(self):
+        """Note that the latest stage ends."""
+        dereference(self.writer).stage_end()
+
+    def annotate(self, text):
+        """Note a remark."""
+        write_annotation(dereference(self.writer), _as_text(text))
+
+    def close(self):
+        """Write the rest and the end. Return why something is missing; empty: nothing is."""
+        dereference(self.writer).close()
+        return dereference(self.writer).failure().decode(errors="replace")
+
+
 cdef class ChunkDecoder:
     """Reads the payloads of a trace's chunks, in order; for `rmm_uvm.trace`.
 
@@ -315,6 +380,17 @@ cdef class LiveRanges:
         with nogil:
             found = follow_events(self.live, data, count)
         return PyBytes_FromStringAndSize(<const char*>found.data(), count * sizeof(trace_event))
+
+
+cdef bytes _encoded(facts):
+    """Return facts as a trace has them."""
+    encoded = json.dumps(facts).encode()
+    if len(encoded) > _LARGEST_FACTS_BYTES:
+        raise DataError(
+            f"the trace's facts take {len(encoded)} bytes, and at most {_LARGEST_FACTS_BYTES} "
+            "are allowed: leave something out"
+        )
+    return encoded
 
 
 cdef bytes _as_text(text):

@@ -13,9 +13,9 @@ from rmm_uvm.drivers import cuda_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.report.as_text import Printed
 from rmm_uvm.report.document import Document, Paragraph, Table, TableColumn
-from rmm_uvm.simulator.machine import Machine, save_machine, shipped_names, user_machines
 from rmm_uvm.simulator.measuring import Measurement, measure
-from rmm_uvm.simulator.profile import CONSTANTS, NAME_PATTERN
+from rmm_uvm.support.machine_files import Machine, save_machine, shipped_names, user_machines
+from rmm_uvm.support.machine_profile import CONSTANTS, NAME_PATTERN
 
 __all__ = ["keep_machine", "render_measurement", "run_measure"]
 

@@ -103,7 +103,9 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 )
 @click.option("--no-pool", is_flag=True, help="Only watch: install nothing.")
 @click.option(
-    "--device", metavar="N|simulated[:SIZE]", help="A CUDA ordinal, or a simulated device."
+    "--device",
+    metavar="N|simulated[:SIZE[@MACHINE]]",
+    help="A CUDA ordinal, or a simulated device.",
 )
 @settings_options(SETTINGS)
 @click.option(
@@ -241,7 +243,9 @@ def _device(text: str | None) -> tuple[str | None, int | None]:
         return None, int(text)
     kind, colon, size = text.partition(":")
     if kind != "simulated" or (colon and not size):
-        raise ConfigurationError(f"--device {text!r}: use a number, simulated or simulated:SIZE")
+        raise ConfigurationError(
+            f"--device {text!r}: use a number, simulated, simulated:SIZE or simulated:SIZE@MACHINE"
+        )
     if size:
         simulated_bytes(text, f"--device {text}")
     return text, None

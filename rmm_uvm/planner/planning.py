@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.errors import DataError
 from rmm_uvm.planner.advice.advising import ENOUGH, helps_most
 from rmm_uvm.planner.advice.announced import AnnouncedTrial
 from rmm_uvm.planner.advice.answers import TOLERABLE
@@ -35,7 +35,7 @@ from rmm_uvm.planner.trials.runs import PlanProgress, Replay, Runs, ShowProgress
 from rmm_uvm.planner.workload.events import Workload
 from rmm_uvm.planner.workload.stages import by_size_class, has_stages
 from rmm_uvm.planner.workload.working_set import working_set
-from rmm_uvm.support.messages import shown
+from rmm_uvm.support.machine_files import as_machine
 
 __all__ = ["plan", "plan_workload"]
 
@@ -122,14 +122,9 @@ def plan(
     from rmm_uvm.planner.trials.pool_trial import PoolTrial
     from rmm_uvm.planner.trials.replaying import replay
     from rmm_uvm.planner.workload.loading import load_workload
-    from rmm_uvm.simulator import DriverSettings, Machine, load_machine
+    from rmm_uvm.simulator import DriverSettings
 
-    if isinstance(machine, str | os.PathLike):
-        machine = load_machine(machine)
-    if not isinstance(machine, Machine):
-        raise ConfigurationError(
-            f"machine={shown(machine)}: a name such as 'h200-pcie5', a path, or a Machine"
-        )
+    profile = as_machine(machine)
     if isinstance(trace, Workload):
         workload = trace
     else:
@@ -140,11 +135,11 @@ def plan(
     def driver_settings(threshold: int) -> DriverSettings:
         return DriverSettings(prefetch_threshold=threshold)
 
-    trial = PoolTrial(workload, machine, driver_settings, progress)
+    trial = PoolTrial(workload, profile, driver_settings, progress)
     with replaying_here(workload):
         return plan_workload(
             workload,
-            machine,
+            profile,
             request,
             replay=replay,
             driver_settings=driver_settings,

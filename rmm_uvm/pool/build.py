@@ -141,8 +141,9 @@ def managed_pool(
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     driver : UvmDriver, str or None
-        A driver, or "simulated" or "simulated:16GiB". By default the environment variable
-        ``RMM_UVM_DRIVER``, and without it the GPU.
+        A driver, or "simulated", "simulated:16GiB" or, with the rates of a machine profile,
+        "simulated:16GiB@a100-pcie4". By default the environment variable ``RMM_UVM_DRIVER``, and
+        without it the GPU.
 
     Returns
     -------

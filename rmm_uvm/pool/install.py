@@ -197,8 +197,8 @@ def reinitialize(
         libcudf's own prefetch on column access; "auto" has it on only while pages leave the
         device, since it costs while data fit. The last call decides as for `libraries`.
     driver : UvmDriver, str or None
-        "simulated" or "simulated:16GiB" installs on a simulated device; see
-        `rmm_uvm.managed_pool`.
+        "simulated", "simulated:16GiB" or "simulated:16GiB@a100-pcie4" installs on a simulated
+        device; see `rmm_uvm.managed_pool`.
     monitor : bool or mapping of str to object
         Watch the devices and warn of evictions: True, False, or keywords of `rmm_uvm.monitor` such
         as ``{"interval_seconds": 1}``. A trace that cannot be written is an error; what else keeps

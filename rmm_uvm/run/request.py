@@ -26,7 +26,8 @@ class RunRequest:
     pool : bool
         Install the managed pool; otherwise memory is left alone.
     driver : str or None
-        "simulated" or "simulated:SIZE"; None is the GPU, or ``RMM_UVM_DRIVER``.
+        "simulated", "simulated:SIZE" or "simulated:SIZE@MACHINE"; None is the GPU, or
+        ``RMM_UVM_DRIVER``.
     device : int or None
         CUDA ordinal; None: the first one, and none if there is none.
     settings : mapping of str to object

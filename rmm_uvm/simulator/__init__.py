@@ -12,7 +12,6 @@ docs/simulator-model.md : what is modelled, what is not, and how far off it is.
 
 from __future__ import annotations
 
-from rmm_uvm.simulator.machine import Machine, load_machine, machine_names, save_machine
 from rmm_uvm.simulator.model import Access, Counters, DriverSettings, Simulator
 from rmm_uvm.simulator.patterns import (
     Pattern,
@@ -24,6 +23,7 @@ from rmm_uvm.simulator.patterns import (
     strided,
     zipf,
 )
+from rmm_uvm.support.machine_files import Machine, load_machine, machine_names, save_machine
 
 __all__ = [
     "Access",

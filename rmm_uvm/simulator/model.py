@@ -23,7 +23,7 @@ from rmm_uvm.simulator.checks import (
     shown_address,
 )
 from rmm_uvm.simulator.patterns import PAGE_BYTES, Pattern, sequential
-from rmm_uvm.simulator.profile import Machine
+from rmm_uvm.support.machine_profile import Machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from rmm_uvm._lib.sim import TOPOLOGIES, NodeModel, SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.simulator.checks import checked_links, checked_whole
-from rmm_uvm.simulator.profile import Machine
+from rmm_uvm.support.machine_profile import Machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
 

@@ -31,13 +31,13 @@ except ImportError as error:
 if problem := too_old("torch"):
     raise AvailabilityError(f"rmm_uvm.torch: {problem}")
 
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
 from rmm_uvm.torch.announcements import announced
 from rmm_uvm.torch.embeddings.modules import ManagedEmbedding, ManagedEmbeddingBag
 from rmm_uvm.torch.memory import TorchMemory, install, installed_memory, managed
 from rmm_uvm.torch.shadow.program import Program, recorded
 from rmm_uvm.torch.shadow.roofline import Roofline
 from rmm_uvm.torch.shadow.running import Shadow, simulated
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 __all__ = [
     "ManagedEmbedding",

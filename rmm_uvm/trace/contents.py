@@ -152,6 +152,9 @@ class Trace:
         What is wrong and where; what came before is here. Empty: nothing.
     dropped : int
         Events that the writer could not record.
+    kernels : tuple of (float, str)
+        When each kernel began, seconds since the trace began, and its name. What is touched at that
+        time is used by it. Only `rmm_uvm.trace.KernelTraceWriter` knows of them.
     """
 
     events: np.ndarray[Any, np.dtype[np.void]]
@@ -162,6 +165,7 @@ class Trace:
     truncated: bool = False
     damaged: str = ""
     dropped: int = 0
+    kernels: tuple[tuple[float, str], ...] = ()
 
     @property
     def duration_seconds(self) -> float:

@@ -23,7 +23,7 @@ from rmm_uvm.trace.events import EVENT_DTYPE, joined, on_its_own
 
 __all__ = ["Marks", "RawMark", "TracePart", "TraceParts", "iter_events", "open_parts", "read"]
 
-_BEGIN, _END, _ANNOTATION = range(3)
+_BEGIN, _END, _ANNOTATION, _KERNEL = range(4)
 
 
 class Marks:
@@ -33,10 +33,13 @@ class Marks:
     ----------
     annotations : list of (float, str)
         Seconds since the trace began, and text.
+    kernels : list of (float, str)
+        Seconds since the trace began, and names.
     """
 
     def __init__(self) -> None:
         self.annotations: list[tuple[float, str]] = []
+        self.kernels: list[tuple[float, str]] = []
         self._begun: list[tuple[float, str, int, str]] = []
         self._ends: dict[int, float] = {}  # by index in _begun
         self._open: dict[int, list[int]] = {}  # indices, by thread
@@ -53,6 +56,8 @@ class Marks:
                 self._ends[running.pop()] = seconds
             elif kind == _ANNOTATION:
                 self.annotations.append((seconds, name))
+            elif kind == _KERNEL:
+                self.kernels.append((seconds, name))
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages in order of their begin; the end of one that runs on is NaN."""
@@ -219,6 +224,7 @@ def _read(parts: TraceParts, most_events: int) -> Trace:
         samples=joined(samples, SAMPLE_DTYPE),
         stages=marks.stages(),
         annotations=tuple(marks.annotations),
+        kernels=tuple(marks.kernels),
         facts=parts.facts,
         truncated=parts.truncated,
         damaged=parts.damaged,

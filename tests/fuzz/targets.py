@@ -21,7 +21,7 @@ import numpy as np
 from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.planner.workload.loading import load_workload
-from rmm_uvm.simulator.machine import format_machine, load_machine, parse_machine
+from rmm_uvm.support.machine_files import format_machine, load_machine, parse_machine
 from rmm_uvm.trace import iter_events, read, read_rmm_log
 from rmm_uvm.trace.log_lines import HEADER
 

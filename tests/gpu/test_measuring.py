@@ -17,7 +17,7 @@ from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.simulator import Machine, Simulator, load_machine
 from rmm_uvm.simulator.measuring import Measurement, measure
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 pytestmark = pytest.mark.gpu
 

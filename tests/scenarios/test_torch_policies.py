@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rmm_uvm.planner.trials.uses import Use
 from rmm_uvm.torch.shadow.program import Program
-from rmm_uvm.torch.shadow.uses import Use
 
 from .documents import span
 from .residency_scripts import committed, script

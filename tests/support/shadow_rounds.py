@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from rmm_uvm.planner.trials.uses import Use
 from rmm_uvm.torch.shadow.program import Program
-from rmm_uvm.torch.shadow.uses import Use
 
 TENSOR_BYTES = 4 << 20
 

@@ -126,7 +126,13 @@ void trace_writer::freed(int device_id, memory_range range, stream_handle stream
 
 void trace_writer::touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept
 {
-  trace_context const context{device_id, this_thread(), 0};
+  touched(device_id, range, write, by_cpu, nullptr);
+}
+
+void trace_writer::touched(
+  int device_id, memory_range range, bool write, bool by_cpu, stream_handle stream) noexcept
+{
+  trace_context const context{device_id, this_thread(), as_number(stream)};
   auto const flags = (write ? trace_touch_write : 0) | (by_cpu ? trace_touch_by_cpu : 0);
   record(&trace_counts::touches,
          [&](std::uint64_t now) { return encoder_->touched(now, context, range, flags); });
@@ -156,6 +162,11 @@ void trace_writer::stage_end() noexcept { mark(trace_mark_kind::stage_end, {}, {
 void trace_writer::annotate(std::string_view text) noexcept
 {
   mark(trace_mark_kind::annotation, text, {});
+}
+
+void trace_writer::kernel(std::string_view name) noexcept
+{
+  mark(trace_mark_kind::kernel, name, {});
 }
 
 void trace_writer::samples(std::span<sample const> rows) noexcept

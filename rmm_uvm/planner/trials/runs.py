@@ -159,6 +159,8 @@ class Runs:
         """Return the time that the workload takes beside the kernel driver's work."""
         if self.given_seconds is not None:
             return max(self.given_seconds - self.fitting.migration_seconds, 0.0)
+        if self.workload.kernels:  # nothing but kernels takes time there
+            return self.workload.seconds
         if self.recorded_on_simulated_device:
             # Its time is that of Python on a host. Kernels take as long as reading and writing
             # what they touch, at least.

@@ -24,6 +24,7 @@ __all__ = [
     "TOUCH",
     "WRITES",
     "EventRows",
+    "Launch",
     "Progress",
     "Slab",
     "Workload",
@@ -58,6 +59,14 @@ class Slab(NamedTuple):
 
     address: int
     nbytes: int
+
+
+class Launch(NamedTuple):
+    """A kernel: when it began, in which stage, and its name. Touches at that time are its uses."""
+
+    time_ns: int
+    stage: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,9 @@ class Workload:
         What was passed over or mended while it was read, a line each with a count.
     trailing_seconds : float
         How long the recording went on after that, as its samples tell; 0 without any.
+    kernels : tuple of Launch
+        In order of time, where the trace tells kernels apart. Its time is then that of kernels
+        alone: no work of the kernel driver is in it.
     """
 
     events: NDArray[np.void]
@@ -119,6 +131,7 @@ class Workload:
     remarks: tuple[str, ...] = ()
     trailing_seconds: float = 0.0
     uses_announced: bool = False
+    kernels: tuple[Launch, ...] = ()
 
     @property
     def whole_seconds(self) -> float:

@@ -232,6 +232,7 @@ class _Building:
             settings=as_texts(self._reader.facts.get("settings")),
             cut_off=self._reader.cut_off,
             remarks=tuple(remarks),
+            kernels=tuple(self._stages.kernels),
         )
 
     def _of_device(self, part: RecordedPart) -> tuple[Rows, NDArray[np.int64]]:

@@ -7,12 +7,20 @@ Does not cover: what follows from several of them (`rmm_uvm.planner.plan`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OutOfMemory", "ReplayResult", "StageResult", "Timeline"]
+__all__ = [
+    "OutOfMemory",
+    "PacedFigures",
+    "PacedReplay",
+    "ReplayResult",
+    "StageResult",
+    "Timeline",
+]
 
 
 @dataclass(frozen=True)
@@ -122,3 +130,70 @@ class ReplayResult:
     stages: tuple[StageResult, ...]
     timeline: Timeline
     out_of_memory: OutOfMemory | None = None
+
+
+@dataclass(frozen=True)
+class PacedFigures:
+    """What kernels took, of a whole trace or of a stage.
+
+    Attributes
+    ----------
+    kernels : int
+        How many there were.
+    seconds : float
+        Modelled time: computing, and waiting for memory.
+    compute_seconds : float
+        What the trace says that kernels take with their memory on the device.
+    to_device_bytes, to_host_bytes : int
+        Moved each way.
+    dropped_bytes : int
+        Left the device without a copy, since nobody needed them.
+    gpu_faults : int
+        Page faults of kernels, those that are reported twice included.
+    """
+
+    kernels: int = 0
+    seconds: float = 0.0
+    compute_seconds: float = 0.0
+    to_device_bytes: int = 0
+    to_host_bytes: int = 0
+    dropped_bytes: int = 0
+    gpu_faults: int = 0
+
+    @property
+    def waited_seconds(self) -> float:
+        """Time in which no kernel computed: for faults, evictions, and what came too late."""
+        return self.seconds - self.compute_seconds
+
+    @property
+    def slowdown(self) -> float:
+        """`seconds` over `compute_seconds`; 1 where nothing computes."""
+        return self.seconds / self.compute_seconds if self.compute_seconds else 1.0
+
+    def __add__(self, other: PacedFigures) -> PacedFigures:
+        """Return the sums."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _FIGURES}
+        return PacedFigures(**sums)
+
+
+_FIGURES = tuple(one.name for one in fields(PacedFigures))
+
+
+@dataclass(frozen=True)
+class PacedReplay(PacedFigures):
+    """What a whole trace took, with its stages.
+
+    Attributes
+    ----------
+    peak_bytes : int
+        Most bytes allocated at a time.
+    stages : mapping of str to PacedFigures
+        By name, in order of their begin; what is outside of all is not in it. Stages in others do
+        not count for these.
+    waited_by_kernel : mapping of str to float
+        Seconds that kernels of each name waited, longest first.
+    """
+
+    peak_bytes: int = 0
+    stages: Mapping[str, PacedFigures] = field(default_factory=dict)
+    waited_by_kernel: Mapping[str, float] = field(default_factory=dict)

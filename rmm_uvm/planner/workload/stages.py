@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rmm_uvm.planner.workload.events import Workload
+from rmm_uvm.planner.workload.events import Launch, Workload
 from rmm_uvm.trace.reader import RawMark
 
 __all__ = ["OUTSIDE", "StageNumbers", "by_size_class", "has_stages"]
@@ -18,7 +18,7 @@ __all__ = ["OUTSIDE", "StageNumbers", "by_size_class", "has_stages"]
 OUTSIDE = "outside any stage"
 """What stage 0 is called."""
 
-_BEGIN, _END = 0, 1
+_BEGIN, _END, _KERNEL = 0, 1, 3
 _MOST_STAGES = (1 << 16) - 1  # numbers have 16 bits
 _OTHERS = "other stages"
 _MOST_THREADS = 256  # which have stages of their own; others count as libraries' threads
@@ -35,10 +35,13 @@ class StageNumbers:
     ----------
     names : list of str
         By number; one for all stages of that name.
+    kernels : list of Launch
+        Those that the marks tell of.
     """
 
     def __init__(self) -> None:
         self.names = [OUTSIDE]
+        self.kernels: list[Launch] = []
         self._numbers = {OUTSIDE: 0}
         self._open: dict[int, list[tuple[int, int]]] = {}  # per thread: run and number
         self._running: dict[int, int] = {}  # number by run, in the order of their begin
@@ -65,6 +68,9 @@ class StageNumbers:
         for time_ns, thread, kind, name, _ in marks:
             if kind == _BEGIN:
                 self._begin(thread, name)
+            elif kind == _KERNEL:
+                self.kernels.append(Launch(time_ns, self._innermost(thread), name))
+                continue
             elif not (kind == _END and self._end(thread)):
                 continue
             latest_times.append(time_ns)

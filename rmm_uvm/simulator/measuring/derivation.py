@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, MeasuredFigures, Timing
-from rmm_uvm.simulator.profile import CONSTANTS, Machine
+from rmm_uvm.support.machine_profile import CONSTANTS, Machine
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 __all__ = [
@@ -216,7 +216,7 @@ def derive(figures: MeasuredFigures, base: Machine) -> Mapping[str, Derived]:
     Returns
     -------
     mapping of str to Derived
-        All constants, in the order of `rmm_uvm.simulator.profile.CONSTANTS`.
+        All constants, in the order of `rmm_uvm.support.machine_profile.CONSTANTS`.
     """
     known = _Known(base)
     known.set("device_bytes", figures.device_bytes, "measured: total memory, as CUDA reports it")

@@ -15,7 +15,6 @@ from rmm_uvm.doctor.features import format_version
 from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.host_memory import host_memory
-from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring.derivation import derive
 from rmm_uvm.simulator.measuring.figures import MeasuredFigures
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
@@ -26,6 +25,7 @@ from rmm_uvm.simulator.measuring.procedure import (
     region_bytes_for,
     take_figures,
 )
+from rmm_uvm.support.machine_files import Machine, load_machine, shipped_names
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Measurement", "machine_of", "measure", "similar_machine"]

@@ -15,8 +15,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from rmm_uvm.planner.trials.uses import Receiver, Use
 from rmm_uvm.torch.shadow.roofline import Roofline, operations_of
-from rmm_uvm.torch.shadow.uses import Receiver, Storages, Use, use_of
+from rmm_uvm.torch.shadow.uses import Storages, use_of
 
 __all__ = ["ShadowMode"]
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rmm_uvm.planner.trials.uses import Receiver, Use
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch.shadow.roofline import Roofline, roofline_for
-from rmm_uvm.torch.shadow.uses import Receiver, Use
 
 __all__ = ["Free", "Given", "Kernel", "Make", "Program", "recorded"]
 

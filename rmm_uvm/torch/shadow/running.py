@@ -15,16 +15,16 @@ from os import PathLike
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.planner.trials.shadow_device import ShadowDevice
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
+from rmm_uvm.planner.trials.uses import Receiver
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import SETTINGS, PrefetchMode
 from rmm_uvm.support.units import parse_bytes
-from rmm_uvm.torch.shadow.device import ShadowDevice
 from rmm_uvm.torch.shadow.roofline import Roofline, roofline_for
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
-from rmm_uvm.torch.shadow.uses import Receiver
 from rmm_uvm.trace import TraceWriter
 
 __all__ = ["Shadow", "simulated"]

@@ -16,10 +16,10 @@ from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
 from rmm_uvm.cli.measure import keep_machine, render_measurement
 from rmm_uvm.errors import DataError
-from rmm_uvm.simulator.machine import load_machine, machine_names
 from rmm_uvm.simulator.measuring import MeasuredFigures, Measurement, Timing
 from rmm_uvm.simulator.measuring.measure import machine_of, similar_machine
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_files import load_machine, machine_names
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 BASE = load_machine("a100-pcie4")
 FIGURES = MeasuredFigures(device_bytes=48 << 30, devices=2, copy_to_device=Timing(1 << 30, 0.05))

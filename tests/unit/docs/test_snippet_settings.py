@@ -20,7 +20,7 @@ import yaml
 import rmm_uvm.dask
 from rmm_uvm.errors import DataError
 from rmm_uvm.mr import ManagedPool
-from rmm_uvm.simulator.machine import load_machine
+from rmm_uvm.support.machine_files import load_machine
 
 from ...support.snippets import REPOSITORY, SNIPPETS, Snippet
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.simulator.machine import Machine, load_machine
 from rmm_uvm.simulator.measuring import MeasuredFigures, Timing, derive
 from rmm_uvm.simulator.measuring.derivation import (
     Call,
@@ -21,7 +20,8 @@ from rmm_uvm.simulator.measuring.derivation import (
     prefetches_to_device,
 )
 from rmm_uvm.simulator.measuring.measure import machine_of
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_files import Machine, load_machine
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 from .recorded_figures import GIB, H200, MIB, at
 

@@ -14,7 +14,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
 from rmm_uvm.simulator.measuring import measure
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
 from rmm_uvm.simulator.measuring.procedure import take_figures
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 from .fake_cuda import CUresult, FakeCuda
 

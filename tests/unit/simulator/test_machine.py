@@ -14,7 +14,7 @@ import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.simulator import Access, Simulator
-from rmm_uvm.simulator.machine import (
+from rmm_uvm.support.machine_files import (
     Machine,
     load_machine,
     machine_names,
@@ -22,7 +22,7 @@ from rmm_uvm.simulator.machine import (
     shipped_names,
     user_machines,
 )
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 H200 = "h200-pcie5"
 

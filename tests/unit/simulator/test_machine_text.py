@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.simulator.machine import format_machine, load_machine, parse_machine
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_files import format_machine, load_machine, parse_machine
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 MACHINE = load_machine("h200-pcie5")
 TEXT = format_machine(MACHINE)

@@ -9,10 +9,10 @@ import math
 
 import pytest
 
-from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring import MeasuredFigures, Timing
 from rmm_uvm.simulator.measuring.measure import machine_of
 from rmm_uvm.simulator.measuring.procedure import take_figures
+from rmm_uvm.support.machine_files import Machine, load_machine, shipped_names
 
 from .simulator_workbench import SimulatorWorkbench
 

@@ -11,8 +11,8 @@ import pytest
 
 from rmm_uvm._lib.sim import default_machine
 from rmm_uvm.simulator import Access, DriverSettings, Simulator, recorded
-from rmm_uvm.simulator.machine import load_machine, shipped_names
-from rmm_uvm.simulator.profile import CONSTANTS
+from rmm_uvm.support.machine_files import load_machine, shipped_names
+from rmm_uvm.support.machine_profile import CONSTANTS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()

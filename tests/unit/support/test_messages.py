@@ -8,7 +8,7 @@ import pytest
 
 from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.simulator.machine import parse_machine
+from rmm_uvm.support.machine_files import parse_machine
 from rmm_uvm.support.messages import shown
 
 

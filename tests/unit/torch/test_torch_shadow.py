@@ -17,13 +17,13 @@ import torch
 import rmm_uvm.torch
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.trials.replaying import replay
+from rmm_uvm.planner.trials.shadow_device import ShadowDevice
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
 from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import recorded, simulated
-from rmm_uvm.torch.shadow.device import ShadowDevice
 from rmm_uvm.torch.shadow.program import Free, Given, Kernel, Make
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 from ...support.shadow_rounds import rounds_of
 

@@ -11,10 +11,10 @@ import dataclasses
 
 import pytest
 
+from rmm_uvm.planner.trials.shadow_device import ShadowDevice
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
-from rmm_uvm.torch.shadow.device import ShadowDevice
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 from ...support.shadow_rounds import rounds_of
 

@@ -93,7 +93,7 @@ def test_random_payload_never_breaks_the_reader(payload: bytes, kind: int) -> No
         (CONTEXT + number(3) + number(1), "an allocation does not exist"),
         (CONTEXT + number(2) + number(0), "an allocation does not exist"),
         (CONTEXT + number(5) + number(9) + b"\1\1", "a touch of no kind"),
-        (CONTEXT + number(7) + number(3), "a mark of no kind"),
+        (CONTEXT + number(7) + number(4), "a mark of no kind"),
         (CONTEXT + number(7) + number(2) + number(1), "a name was never spelt"),
         (CONTEXT + number(7) + number(2) + number(0) + number(1 << 40), "a name is too long"),
         (CONTEXT + number(7) + number(2) + number(0) + number(9) + b"x", "a record is cut off"),

@@ -10,7 +10,7 @@
 
 namespace rmm_uvm::monitor {
 
-/** @brief A clock that stands still until it is advanced. For tests. */
+/** @brief A clock that stands still until it is advanced: for tests, and traces of given times. */
 class fake_clock final : public clock {
  public:
   /** @brief Lets `ns` pass, and wakes the sleepers whose time has come. */

@@ -45,6 +45,7 @@ enum class trace_mark_kind : std::uint8_t {
   stage_begin,  ///< name, name of the thread
   stage_end,    ///< nothing
   annotation,   ///< text
+  kernel,       ///< name: the touches at this time are those of one kernel
 };
 
 /**

@@ -65,6 +65,12 @@ class trace_writer final : public memory_observer {
   void allocated(int device_id, memory_range range, stream_handle stream) noexcept override;
   void freed(int device_id, memory_range range, stream_handle stream) noexcept override;
   void touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept override;
+  /** @brief The same, on a stream that is known. */
+  void touched(int device_id,
+               memory_range range,
+               bool write,
+               bool by_cpu,
+               stream_handle stream) noexcept;
   /** @brief Whether it was closed, failed, or belongs to the parent of this process. */
   [[nodiscard]] bool finished() const noexcept override;
 
@@ -74,6 +80,8 @@ class trace_writer final : public memory_observer {
   void stage_end() noexcept;
   /** @brief A remark at this time. */
   void annotate(std::string_view text) noexcept;
+  /** @brief A kernel begins, which does what is touched at this time. */
+  void kernel(std::string_view name) noexcept;
   /** @brief Samples, in order of time. */
   void samples(std::span<sample const> rows) noexcept;
 

@@ -3,7 +3,7 @@
 """A machine as the model knows it: its rates and times, each with the place where it was found.
 
 Covers one machine's values, and what a value of each may be. Does not cover files (see
-`rmm_uvm.simulator.machine`), nor measuring (see `rmm_uvm.simulator.measuring`).
+`rmm_uvm.support.machine_files`), nor measuring (see `rmm_uvm.simulator.measuring`).
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Machine:
 
         Examples
         --------
-        >>> from rmm_uvm.simulator.machine import load_machine
+        >>> from rmm_uvm.support.machine_files import load_machine
         >>> print(load_machine("h200-pcie5").replace(copy_ns=0))
         h200-pcie5 (measured, changed: copy_ns)
         """

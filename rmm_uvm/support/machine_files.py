@@ -14,7 +14,7 @@ XDG_CONFIG_HOME
 
 Examples
 --------
->>> from rmm_uvm.simulator.machine import load_machine
+>>> from rmm_uvm.support.machine_files import load_machine
 >>> machine = load_machine("gtx1080ti-pcie3")
 >>> print(machine)
 gtx1080ti-pcie3 (published only)
@@ -33,13 +33,14 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.simulator.profile import CONSTANTS, NAME_PATTERN, Machine
+from rmm_uvm.support.machine_profile import CONSTANTS, NAME_PATTERN, Machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.output import written_whole
 from rmm_uvm.support.package_files import package_names, package_text
 
 __all__ = [
     "Machine",
+    "as_machine",
     "format_machine",
     "load_machine",
     "machine_names",
@@ -215,6 +216,23 @@ def load_machine(name_or_path: str | os.PathLike[str]) -> Machine:
     raise ConfigurationError(
         f"there is no machine {name_or_path!r}{hint}: use {', '.join(known)}, "
         "or the path of a machine file"
+    )
+
+
+def as_machine(machine: object) -> Machine:
+    """Return the machine that an argument `machine` means: itself, or what `load_machine` finds.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no name, path or machine; else as `load_machine`.
+    """
+    if isinstance(machine, Machine):
+        return machine
+    if isinstance(machine, str | os.PathLike):
+        return load_machine(machine)
+    raise ConfigurationError(
+        f"machine={shown(machine)}: a name such as 'h200-pcie5', a path, or a Machine"
     )
 
 

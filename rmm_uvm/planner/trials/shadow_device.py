@@ -17,12 +17,12 @@ import rmm
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm.planner.trials.shadow_statistics import ShadowStatistics
+from rmm_uvm.planner.trials.uses import Use
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.simulator.card import simulated_card
 from rmm_uvm.support.units import VA_BLOCK_BYTES
-from rmm_uvm.torch.shadow.statistics import ShadowStatistics
-from rmm_uvm.torch.shadow.uses import Use
 
 if TYPE_CHECKING:
     from rmm_uvm.support.settings import PrefetchMode
@@ -136,6 +136,11 @@ class ShadowDevice:
         self.device.touch(use.allocation + use.first_byte, use.nbytes, write=True)
         self._wait()
 
+    def cpu_touch(self, address: int, nbytes: int, *, write: bool) -> None:
+        """Let the CPU read, or read and write; kernels wait until it has."""
+        self.device.cpu_touch(address, nbytes, write=write)
+        self._wait()
+
     def kernel(self, uses: Sequence[Use], compute_seconds: float) -> None:
         """Announce what a kernel uses, let it use that, and let its time pass."""
         wanted = [
@@ -223,6 +228,7 @@ class ShadowDevice:
             wanted_bytes=self._wanted_bytes,
             present_bytes=self._present_bytes,
             kernels=self._kernels,
+            gpu_faults=counts["gpu_faults"],
             used_bytes=self._used_bytes,
             most_used_bytes=self._most_used_bytes,
             live_bytes=self.mr.get_allocated_bytes(),

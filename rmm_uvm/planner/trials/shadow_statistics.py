@@ -33,6 +33,8 @@ class ShadowStatistics:
         Used by kernels, but for what was allocated for them; and of that on the card already.
     kernels : int
         Kernels until now.
+    gpu_faults : int
+        Page faults of kernels, those that are reported twice included.
     used_bytes : int
         Sum of what each kernel uses.
     most_used_bytes : int
@@ -50,6 +52,7 @@ class ShadowStatistics:
     wanted_bytes: int
     present_bytes: int
     kernels: int
+    gpu_faults: int
     used_bytes: int
     most_used_bytes: int
     live_bytes: int
