@@ -23,7 +23,6 @@ from rmm_uvm.simulator import Access, Machine, Simulator, load_machine
 from rmm_uvm.trace import KernelTraceWriter
 
 VA_BLOCK_BYTES = 2 << 20
-_FOLDER = tempfile.TemporaryDirectory()
 _STEPS = 3  # of which the last counts: what is learnt is learnt by then
 _MARGIN_BYTES = 128 << 20
 ON_DEMAND, DEEPUM, G10 = "on demand", "DeepUM", "G10"
@@ -76,8 +75,7 @@ def _all_kernels(name: str, *, input_faults: bool) -> float:
 # --- steps of training ---------------------------------------------------------------------------
 
 
-@functools.cache
-def trace(name: str) -> Path:
+def write_trace(name: str, path: Path) -> None:
     """Write three steps of a network as a trace: tensors live from their first use to their last.
 
     Weights and inputs are there before the first step.
@@ -85,7 +83,6 @@ def trace(name: str) -> Path:
     network = _networks()[name]
     sizes, kernels, kept = network["tensor_bytes"], network["kernels"], frozenset(network["kept"])
     last = {each: number for number, one in enumerate(kernels) for each in (*one[3], *one[4])}
-    path = Path(_FOLDER.name) / f"{name}.trace"
     with KernelTraceWriter(path, {"program": f"{name} of G10"}) as made:
         there = {each: made.allocate(sizes[each]) for each in sorted(kept)}
         made.kernel("weights and inputs", writes=[there[each] for each in kept])
@@ -104,7 +101,6 @@ def trace(name: str) -> Path:
                     for each in used:
                         if last[each] == number and each not in kept:
                             made.free(there.pop(each))
-    return path
 
 
 def _step(number: int) -> str:
@@ -112,19 +108,23 @@ def _step(number: int) -> str:
 
 
 @functools.cache
-def slowdown(name: str, way: str) -> float:
-    """Return the time of a step over that of its kernels alone."""
+def slowdowns(name: str) -> dict[str, float]:
+    """Return the time of a step over that of its kernels alone, each way."""
     data = published("g10_networks")
     device_bytes = data["device_gb"] * 10**9 // VA_BLOCK_BYTES * VA_BLOCK_BYTES
     link = data["link_bytes_per_ns"]
-    took = replay_paced(
-        trace(name),
-        device_bytes,
-        machine=_machine().replace(to_device_bytes_per_ns=link, to_host_bytes_per_ns=link),
-        device_budget=device_bytes - _MARGIN_BYTES if way == G10 else None,
-        prefetch="never" if way == ON_DEMAND else "auto",
-    )
-    return took.stages[_step(_STEPS - 1)].slowdown
+    machine = _machine().replace(to_device_bytes_per_ns=link, to_host_bytes_per_ns=link)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.trace"
+        write_trace(name, path)
+        ways = {
+            ON_DEMAND: replay_paced(path, device_bytes, machine=machine, prefetch="never"),
+            DEEPUM: replay_paced(path, device_bytes, machine=machine),
+            G10: replay_paced(
+                path, device_bytes, machine=machine, device_budget=device_bytes - _MARGIN_BYTES
+            ),
+        }
+    return {way: took.stages[_step(_STEPS - 1)].slowdown for way, took in ways.items()}
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def table() -> Table:
             rows.append(
                 Row(f"{name}: {case} fault", "all kernels, A100", "s", theirs, ours, reason)
             )
-        over = {way: slowdown(name, way) for way in _WAYS}
+        over = slowdowns(name)
         rows += [
             Row(f"{name}: {way}", "step / its kernels", "", theirs, over[way], _WAYS[way])
             for way, theirs in data["step_over_kernels"][name].items()

@@ -12,7 +12,7 @@ import rmm
 import torch
 
 import rmm_uvm
-from rmm_uvm import doctor, drivers, harvest, simulator, trace
+from rmm_uvm import doctor, drivers, harvest, planner, simulator, trace
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.residency import memory_of
 from rmm_uvm.torch import ManagedEmbedding, ManagedEmbeddingBag, announced, recorded, simulated
@@ -53,6 +53,22 @@ def traced(world: World, _none: object = None) -> trace.TraceWriter:
         writer.freed(0, 16 * MIB, PART_BYTES)
         writer.stage_end()
     return writer
+
+
+def of_kernels(world: World, _none: object = None) -> Path:
+    """Write a trace of kernels that do not fit on a card of 8 MiB together."""
+    path = world.folder / "kernels.uvmtrace"
+    path.unlink(missing_ok=True)
+    with trace.KernelTraceWriter(path) as writer:
+        parts = [writer.allocate(6 * MIB) for _ in range(2)]
+        with writer.stage("step"):
+            for part in parts * 2:
+                writer.kernel("add", reads=[part], writes=[part], seconds=1e-3)
+    return path
+
+
+def run_kernels(world: World, _none: object) -> Any:
+    return planner.replay_paced(of_kernels(world), "8MiB")
 
 
 def read(world: World, _writer: object) -> tuple[int, int, bool]:
@@ -238,6 +254,13 @@ OF_FILES = [
         traced,
         lambda _w, _none, writer: writer.failed,
         shows=lambda _w, _none, writer: {**writer.counts, "written_bytes": 0},  # times vary
+    ),
+    Operation("KernelTraceWriter", nothing, of_kernels, shows=lambda _w, _none, path: path.name),
+    Operation(
+        "replay_paced",
+        nothing,
+        run_kernels,
+        shows=lambda _w, _none, took: (took, took.stages["step"].slowdown),
     ),
     Operation("read a trace", traced, read, shows=lambda _w, _writer, counts: counts),
     Operation(

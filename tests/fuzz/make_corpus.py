@@ -102,6 +102,8 @@ def _traces() -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
     devices.context(1, device=1, stream=7, thread=1).allocate(_BASE, 64)
     stages = Payload().context(0, device=0, stream=7, thread=1).begin("etl", "main")
     stages.allocate(_BASE, _MIB, ticks=5).annotate("remark").free(1, ticks=5).end(ticks=1)
+    kernels = Payload().context(0, device=0, stream=7, thread=1).allocate(_BASE, _MIB)
+    kernels.kernel("fill").touch(_BASE, _MIB, 1, ticks=0).kernel("add").touch(_BASE, 64, 0, ticks=0)
     overlap = Payload().context(0, device=0, stream=7, thread=1)
     overlap.allocate(_BASE, _MIB).allocate(_BASE + 4096, 64)
     other_size = Payload().context(0, device=0, stream=7, thread=1)
@@ -112,6 +114,7 @@ def _traces() -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
         "touches": (b"{}", [(EVENTS, touches.bytes), end]),
         "devices": (b"{}", [(EVENTS, devices.bytes), end]),
         "stages": (described, [(EVENTS, stages.bytes), (SAMPLES, sample), end]),
+        "kernels": (b"{}", [(EVENTS, kernels.bytes), end]),
         "overlap": (b"{}", [(EVENTS, overlap.bytes), end]),
         "other-size": (b"{}", [(EVENTS, other_size.bytes), end]),
         "dropped-and-unknown": (b"{}", [(77, b"later"), (EVENTS, plain.bytes), (END, b"\5")]),

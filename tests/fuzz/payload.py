@@ -56,6 +56,10 @@ class Payload:
         """Remark."""
         return self._record(7, ticks, 2)._name(text)
 
+    def kernel(self, name: str, *, ticks: int = 1) -> Self:
+        """Begin a kernel, of which are the touches at this time."""
+        return self._record(7, ticks, 3)._name(name)
+
     def _record(self, kind: int, ticks: int, *numbers: int) -> Self:
         self.bytes += b"".join(map(_number, (ticks << 3 | kind, *numbers)))
         return self

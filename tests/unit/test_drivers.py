@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver, choose_driver, cuda_driver
 from rmm_uvm.errors import ConfigurationError, DriverError, UvmError
+from rmm_uvm.simulator import load_machine, save_machine
 
 MIB = 1 << 20
 
@@ -26,6 +28,71 @@ def test_driver_that_is_given_is_used() -> None:
 def test_simulated_driver_by_name_has_the_size_and_ordinal(name: str, total_bytes: int) -> None:
     info = choose_driver(1, name).info
     assert (info.device_id, info.total_bytes, info.simulated) == (1, total_bytes, True)
+
+
+def seconds_of_a_block(device: UvmDriver) -> float:
+    """Return the modelled time of a block that goes to the host and comes back, by copies alone."""
+    assert isinstance(device, SimulatedDevice)
+    mr = rmm_uvm.mr.ManagedMemoryResource(device, prefetch="never")
+    address = mr.allocate(2 * MIB)
+    device.cpu_touch(address, 2 * MIB, write=True)
+    before = device.statistics()["modelled_ns"]
+    device.touch(address, 2 * MIB)
+    took = device.statistics()["modelled_ns"] - before
+    mr.deallocate(address, 2 * MIB)
+    return took / 1e9
+
+
+def slow_machine(folder: Path) -> Path:
+    """Write a machine whose link to the device takes a second for 2 MiB."""
+    path = folder / "slow.toml"
+    machine = load_machine("a100-pcie4").replace(to_device_bytes_per_ns=2 * MIB / 1e9)
+    save_machine(machine, path)
+    return path
+
+
+def test_simulated_driver_has_the_rates_of_the_machine_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = slow_machine(tmp_path)
+    made = rmm_uvm.simulated_device("64MiB", machine=path)
+    named = choose_driver(0, f"simulated:64MiB@{path}")
+    monkeypatch.setenv("RMM_UVM_DRIVER", f"simulated:64MiB@{path}")
+    seconds = {seconds_of_a_block(device) for device in (made, named, choose_driver(0))}
+    assert len(seconds) == 1
+    assert 1.0 < seconds.pop() < 1.01
+    assert seconds_of_a_block(choose_driver(0, "simulated:64MiB")) < 0.01
+    a100 = rmm_uvm.simulated_device("64MiB", machine=load_machine("a100-pcie4"))
+    by_name = choose_driver(0, "simulated:64MiB@a100-pcie4")
+    assert by_name.info.total_bytes == 64 * MIB
+    assert seconds_of_a_block(a100) == seconds_of_a_block(by_name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "simulated:64MiB@a100-pcie-4",
+            r"driver=.*: there is no machine 'a100-pcie-4' \(did you m",
+        ),
+        ("simulated:64MiB@nothing", r"there is no machine 'nothing': use a10-pcie4, a100-pcie4, "),
+        ("simulated:64MiB@", "there is no machine ''"),
+        ("simulated:@a100-pcie4", "SIZE=''"),
+        ("simulated:64MiB@/no/such.toml", "machine file /no/such.toml cannot be read: No such"),
+        (
+            "cuda@a100-pcie4",
+            "use 'cuda', 'simulated', 'simulated:SIZE' or 'simulated:SIZE@MACHINE'",
+        ),
+    ],
+)
+def test_machine_that_is_none_is_refused_with_those_that_there_are(name: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        choose_driver(0, name)
+
+
+def test_machine_of_a_call_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="machine=4: a name such as 'h200-pcie5', a path"):
+        rmm_uvm.simulated_device("64MiB", machine=4)  # type: ignore[arg-type]
 
 
 def test_environment_names_the_driver_only_where_the_call_does_not(

@@ -145,6 +145,7 @@ def test_output_to_a_full_disk_is_one_line_with_status_1(
         (["--version"], "rmm-uvm ", 0),
         (["plan", "no-such-file"], "", 2),
         (["run", "--device", "simulated:64MiB", "script.py"], "out\n", 3),
+        (["run", "--device", "simulated:64MiB@a100-pcie4", "script.py"], "out\n", 3),
     ],
 )
 def test_closed_stream_changes_no_status_and_leaves_no_traceback(
