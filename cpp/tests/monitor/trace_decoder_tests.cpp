@@ -33,6 +33,7 @@ bytes good_payload()
   encoder.mark(13, context, trace_mark_kind::stage_begin, "name", "thread");
   encoder.mark(14, context, trace_mark_kind::annotation, "name");
   encoder.mark(15, context, trace_mark_kind::stage_end);
+  encoder.mark(16, context, trace_mark_kind::kernel, "name");
   auto buffer = trace_encoder::make_buffer();
   encoder.take(buffer);
   return {buffer.begin() + trace_chunk_header_bytes, buffer.end()};
@@ -50,7 +51,8 @@ TEST(TraceDecoder, ReadsOneOfEveryRecord)
   trace_chunk_events result;
   EXPECT_EQ(read(good_payload(), result), nullptr);
   EXPECT_EQ(result.events.size(), 7U);
-  EXPECT_EQ(result.marks.size(), 3U);
+  EXPECT_EQ(result.marks.size(), 4U);
+  EXPECT_EQ(result.marks.back().kind, trace_mark_kind::kernel);
   EXPECT_EQ(result.names, (std::vector<std::string>{"name", "thread"}));
   EXPECT_EQ(result.events[4].time_ns, 10'000U);  // a time that goes back is the latest
 }
