@@ -20,7 +20,7 @@ import os
 
 from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.sim import SimulatedDevice
+from rmm_uvm._lib.sim import SimulatedDevice, default_driver_settings
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.driver_names import DRIVERS, simulated_named
 from rmm_uvm.support.machine_files import Machine, as_machine
@@ -94,6 +94,7 @@ def simulated_device(
     device: int = 0,
     neighbors: int = 0,
     machine: str | os.PathLike[str] | Machine | None = None,
+    evict_pages: bool = False,
 ) -> SimulatedDevice:
     """Make a device without a GPU: it follows the UVM kernel driver's rules, in modelled time.
 
@@ -123,7 +124,11 @@ def simulated_device(
         its own. Memory may leave to them: `rmm_uvm.residency.Budget.neighbors`.
     machine : str, path or Machine, optional
         Whose rates and times it has: the name of a machine profile, its file, or the profile
-        itself; by default "h200-pcie5". The profile's memory does not count.
+        itself; by default "h200-pcie5". The profile's memory does not count. Its third tier, if it
+        has one, takes what `host_memory` has no room for.
+    evict_pages : bool
+        Memory is taken and freed in pages of 4 KiB, as in simulators of papers, and not in blocks
+        of 2 MiB, as the kernel driver does.
 
     Returns
     -------
@@ -163,6 +168,7 @@ def simulated_device(
             "an integrated device has the only memory of its machine: leave out host_memory and "
             "neighbors"
         )
+    profile = None if machine is None else as_machine(machine)
     return SimulatedDevice(
         capacity_bytes,
         host_bytes=None if host_memory is None else parse_bytes(host_memory, name="host_memory"),
@@ -175,7 +181,9 @@ def simulated_device(
         numa_node=numa_node,
         device_id=device,
         neighbors=neighbors,
-        machine=None if machine is None else as_machine(machine).constants(),
+        machine=None if profile is None else profile.constants(),
+        third_tier=None if profile is None else profile.behind_host(),
+        driver={**default_driver_settings(), "evict_pages": evict_pages},
     )
 
 

@@ -8,7 +8,7 @@ from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport memory_range, status
-from rmm_uvm._lib.sim cimport driver_settings, machine_profile
+from rmm_uvm._lib.sim cimport driver_settings, machine_profile, third_tier
 
 
 cdef extern from "<vector>" namespace "std" nogil:
@@ -71,11 +71,15 @@ cdef extern from "rmm_uvm/sim/uvm_model.hpp" namespace "rmm_uvm::sim" nogil:
         size_t resident_bytes
         size_t peak_resident_bytes
         size_t host_page_bytes
+        uint64_t to_third_tier_bytes
+        uint64_t from_third_tier_bytes
+        size_t third_tier_bytes
 
     cdef cppclass model_config:
         model_config()
         machine_profile machine
         driver_settings driver
+        third_tier behind_host
         size_t device_bytes
         size_t host_bytes
         unsigned gpus

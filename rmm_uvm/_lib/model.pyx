@@ -83,11 +83,14 @@ cdef class UvmModel:
     """The model; `rmm_uvm.simulator.Simulator` is its public face. Places are GPUs, -1 the host."""
 
     def __init__(
-        self, machine, driver, size_t device_bytes, *, host_bytes, unsigned gpus, links, bool peers
+        self, machine, driver, size_t device_bytes, *, host_bytes, unsigned gpus, links, bool peers,
+        third_tier=None
     ):
         cdef model_config config
         config.machine = machine
         config.driver = driver
+        if third_tier is not None:
+            config.behind_host = third_tier
         config.device_bytes = device_bytes
         if host_bytes is not None:
             config.host_bytes = host_bytes

@@ -62,6 +62,12 @@ cdef extern from "rmm_uvm/sim/machine_profile.hpp" namespace "rmm_uvm::sim" nogi
         double free_device_ns
         double launch_ns
 
+    cdef struct third_tier:
+        size_t capacity_bytes
+        double read_bytes_per_ns
+        double write_bytes_per_ns
+        double operation_ns
+
 
 cdef extern from "rmm_uvm/sim/driver_settings.hpp" namespace "rmm_uvm::sim" nogil:
     cdef struct driver_settings:
@@ -69,6 +75,7 @@ cdef extern from "rmm_uvm/sim/driver_settings.hpp" namespace "rmm_uvm::sim" nogi
         uint32_t prefetch_threshold
         uint32_t min_faults
         bool two_passes
+        bool evict_pages
 
 
 cdef extern from "rmm_uvm/sim/timeline.hpp" namespace "rmm_uvm::sim" nogil:
@@ -96,6 +103,7 @@ cdef extern from "rmm_uvm/sim/simulated_node.hpp" namespace "rmm_uvm::sim" nogil
         bool kernel_time
         machine_profile machine
         driver_settings driver
+        third_tier behind_host
 
     cdef cppclass simulated_node:
         simulated_node(const simulated_node_config&) except +
@@ -151,6 +159,9 @@ cdef extern from "rmm_uvm/sim/simulated_view.hpp" namespace "rmm_uvm::sim" nogil
         size_t host_page_bytes
         size_t neighbor_bytes
         size_t lent_bytes
+        uint64_t to_third_tier_bytes
+        uint64_t from_third_tier_bytes
+        size_t third_tier_bytes
 
     cdef cppclass simulated_view:
         unsigned gpu() noexcept
@@ -176,6 +187,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         unsigned neighbors
         machine_profile machine
         driver_settings driver
+        third_tier behind_host
 
     cdef cppclass simulated_device(uvm_driver):
         simulated_device(const simulated_device_config&) except +

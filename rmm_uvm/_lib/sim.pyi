@@ -30,6 +30,7 @@ class SimulatedDevice(UvmDriver):
         neighbors: int = 0,
         machine: Mapping[str, float] | None = None,
         driver: Mapping[str, int] | None = None,
+        third_tier: Mapping[str, float] | None = None,
     ) -> None: ...
     @property
     def backing(self) -> bool: ...
@@ -85,6 +86,7 @@ class NodeModel:
         places_at_once: bool,
         machine: Mapping[str, float] | None,
         driver: Mapping[str, int] | None,
+        third_tier: Mapping[str, float] | None = None,
     ) -> None: ...
     @property
     def devices(self) -> tuple[SimulatedDevice, ...]: ...

@@ -110,6 +110,7 @@ cdef class SimulatedDevice(UvmDriver):
         unsigned neighbors=0,
         machine=None,
         driver=None,
+        third_tier=None,
     ):
         cdef simulated_device_config config
         config.capacity_bytes = capacity_bytes
@@ -129,6 +130,8 @@ cdef class SimulatedDevice(UvmDriver):
             config.machine = machine
         if driver is not None:
             config.driver = driver
+        if third_tier is not None:
+            config.behind_host = third_tier
         self.model = make_shared[simulated_device](config)
         self.handle = static_pointer_cast[uvm_driver, simulated_device](self.model)
 
@@ -359,6 +362,7 @@ cdef class NodeModel:
         bool places_at_once,
         machine,
         driver,
+        third_tier=None,
     ):
         cdef simulated_node_config config
         cdef simulated_device_config features
@@ -372,6 +376,8 @@ cdef class NodeModel:
             config.machine = machine
         if driver is not None:
             config.driver = driver
+        if third_tier is not None:
+            config.behind_host = third_tier
         features.backing = backing
         features.discard = discard
         features.counters = counters

@@ -111,6 +111,11 @@ def _list_option(
 )
 @click.option("--host-memory", metavar="SIZE", help="Of the host; by default as much as is wanted.")
 @click.option(
+    "--third-tier",
+    metavar="SIZE@READ/WRITE",
+    help="Behind a full host, rates in GB/s: 2TB@6.8/4.0/80us. Needs --host-memory.",
+)
+@click.option(
     "--fitting-seconds",
     type=float,
     metavar="SECONDS",

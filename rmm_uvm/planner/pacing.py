@@ -8,6 +8,7 @@ Covers traces that tell kernels apart. Does not cover other recordings; see `rmm
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.planner.trials.replaying import replaying_here
@@ -18,6 +19,9 @@ from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.support.machine_files import Machine, as_machine
 from rmm_uvm.support.settings import SETTINGS, PrefetchMode
 from rmm_uvm.support.units import parse_bytes
+
+if TYPE_CHECKING:
+    from rmm_uvm.simulator import DriverSettings
 
 __all__ = ["replay_paced"]
 
@@ -30,6 +34,8 @@ def replay_paced(
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
     prefetch: PrefetchMode = "auto",
+    host_memory: int | str | None = None,
+    driver: DriverSettings | None = None,
 ) -> PacedReplay:
     """Run the kernels of a trace on a simulated card, and tell how long they wait for memory.
 
@@ -52,6 +58,11 @@ def replay_paced(
         Eviction policy of the budget, as in `rmm_uvm.managed_pool`.
     prefetch : {"auto", "always", "never"}
         Without a budget: "never" announces nothing, so that everything comes by page faults.
+    host_memory : int or str, optional
+        Memory of the host for what leaves the card; by default as much as is wanted. The machine's
+        third tier, if it has one, takes the oldest of a full host.
+    driver : DriverSettings, optional
+        Parameters of the kernel driver.
 
     Returns
     -------
@@ -66,7 +77,8 @@ def replay_paced(
         If the file is missing or broken, or does not tell kernels apart.
     MemoryError
         If this process has no addresses for the card's memory, or may not have as much managed
-        memory as the trace allocates (``RMM_UVM_MANAGED_LIMIT``).
+        memory as the trace allocates (``RMM_UVM_MANAGED_LIMIT``); if card, host and third tier
+        together have no room for it.
 
     Notes
     -----
@@ -113,6 +125,8 @@ def replay_paced(
             profile,
             budget,
             prefetch=prefetch,
+            driver=driver,
+            host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
             pool_bytes=workload.peak_live_bytes * 5 // 4,
             paced=True,
         )

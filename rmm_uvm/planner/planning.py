@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.planner.advice.advising import ENOUGH, helps_most
 from rmm_uvm.planner.advice.announced import AnnouncedTrial
 from rmm_uvm.planner.advice.answers import TOLERABLE
@@ -35,7 +35,9 @@ from rmm_uvm.planner.trials.runs import PlanProgress, Replay, Runs, ShowProgress
 from rmm_uvm.planner.workload.events import Workload
 from rmm_uvm.planner.workload.stages import by_size_class, has_stages
 from rmm_uvm.planner.workload.working_set import working_set
-from rmm_uvm.support.machine_files import as_machine
+from rmm_uvm.support.machine_files import Machine, as_machine
+from rmm_uvm.support.machine_profile import ThirdTier
+from rmm_uvm.support.messages import shown
 
 __all__ = ["plan", "plan_workload"]
 
@@ -53,6 +55,7 @@ def plan(
     fitting_seconds: float | None = None,
     device: int | None = None,
     announced: bool = False,
+    third_tier: str | ThirdTier | None = None,
     progress: ShowProgress | None = None,
 ) -> Plan:
     """Tell what a recorded workload would do on other cards, without one.
@@ -87,6 +90,10 @@ def plan(
         The program announces its uses, as by `rmm_uvm.touch`. Budgets with each eviction policy are
         then tried too, with the pool itself, and settings are for such a program. A recording with
         announced uses is of such a program in any case.
+    third_tier : str or ThirdTier, optional
+        What lies behind the memory of a host that is full, such as "2TB@6.8/4.0/80us": size, rates
+        to read and to write in GB/s, and what an operation takes. Needs `host_memory`; workers
+        share its size. By default that of the machine profile, which may have none.
     progress : callable, optional
         Called with a `PlanProgress` now and then.
 
@@ -124,7 +131,7 @@ def plan(
     from rmm_uvm.planner.workload.loading import load_workload
     from rmm_uvm.simulator import DriverSettings
 
-    profile = as_machine(machine)
+    profile = with_third_tier(as_machine(machine), third_tier, request)
     if isinstance(trace, Workload):
         workload = trace
     else:
@@ -207,6 +214,33 @@ def plan_workload(
             tried_announced=announced_trial is not None and announced_trial.able_announced,
         ),
     )
+
+
+def with_third_tier(
+    machine: Machine, third_tier: str | ThirdTier | None, request: PlanRequest
+) -> Machine:
+    """Return a machine with the third tier that was asked for, or its own, a worker's part of it.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none, or was asked for behind a host that never is full.
+    """
+    if third_tier is not None and request.host_bytes is None:
+        raise ConfigurationError(
+            f"third_tier={shown(third_tier)}: a host without a limit is never full; give "
+            "host_memory too"
+        )
+    tier = ThirdTier.named(third_tier) if isinstance(third_tier, str) else third_tier
+    if tier is not None and not isinstance(tier, ThirdTier):
+        raise ConfigurationError(
+            f"third_tier={shown(third_tier)}: text such as '2TB@6.8/4.0', or a ThirdTier"
+        )
+    tier = tier or machine.third_tier
+    if tier is None:
+        return machine
+    own_bytes = max(tier.capacity_bytes // request.workers, 1)
+    return machine.replace(third_tier=dataclasses.replace(tier, capacity_bytes=own_bytes))
 
 
 def _several(given: Any) -> Any:

@@ -24,6 +24,7 @@ from rmm_uvm.simulator.patterns import (
     zipf,
 )
 from rmm_uvm.support.machine_files import Machine, load_machine, machine_names, save_machine
+from rmm_uvm.support.machine_profile import ThirdTier
 
 __all__ = [
     "Access",
@@ -32,6 +33,7 @@ __all__ = [
     "Machine",
     "Pattern",
     "Simulator",
+    "ThirdTier",
     "hash_join_probe",
     "load_machine",
     "machine_names",

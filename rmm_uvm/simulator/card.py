@@ -50,7 +50,11 @@ def simulated_card(
     settings = dataclasses.asdict(driver)
     if not beside:
         return SimulatedDevice(
-            whole_blocks(device_bytes), host_bytes=host_bytes, machine=constants, driver=settings
+            whole_blocks(device_bytes),
+            host_bytes=host_bytes,
+            machine=constants,
+            driver=settings,
+            third_tier=machine.behind_host(),
         )
     node = NodeModel(
         whole_blocks(device_bytes),
@@ -65,6 +69,7 @@ def simulated_card(
         places_at_once=True,
         machine=constants,
         driver=settings,
+        third_tier=machine.behind_host(),
     )
     device: SimulatedDevice = node.devices[0]
     return device

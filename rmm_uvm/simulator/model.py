@@ -51,6 +51,8 @@ class Counters:
     managed_bytes, device_bytes, resident_bytes, peak_resident_bytes, host_page_bytes : int
         Now: managed memory, cudaMalloc memory, device memory behind managed pages and the most of
         it, host memory behind them.
+    to_third_tier_bytes, from_third_tier_bytes, third_tier_bytes : int
+        Written to a third tier behind the host and read from it; there now.
     """
 
     to_device_bytes: int
@@ -71,6 +73,9 @@ class Counters:
     resident_bytes: int
     peak_resident_bytes: int
     host_page_bytes: int
+    to_third_tier_bytes: int
+    from_third_tier_bytes: int
+    third_tier_bytes: int
 
     def since(self, earlier: Counters) -> Counters:
         """Return what was added since; levels are those of now."""
@@ -84,7 +89,10 @@ class Counters:
 
 
 _LEVELS = frozenset(
-    ("managed_bytes", "device_bytes", "resident_bytes", "peak_resident_bytes", "host_page_bytes")
+    (
+        *("managed_bytes", "device_bytes", "resident_bytes", "peak_resident_bytes"),
+        *("host_page_bytes", "third_tier_bytes"),
+    )
 )
 
 
@@ -102,6 +110,9 @@ class DriverSettings:
         ``uvm_perf_prefetch_min_faults``, 1..20.
     two_passes : bool
         Whether a prefetch call of several blocks goes over them twice, as drivers 580 and 595 do.
+    evict_pages : bool
+        Device memory is taken and freed in pages of 4 KiB, as in simulators of papers; the kernel
+        driver does so in blocks of 2 MiB.
 
     Raises
     ------
@@ -113,6 +124,7 @@ class DriverSettings:
     prefetch_threshold: int = 51
     min_faults: int = 1
     two_passes: bool = True
+    evict_pages: bool = False
 
     def __post_init__(self) -> None:
         checked_whole(self.prefetch_threshold, "prefetch_threshold", 0, 100)
@@ -227,6 +239,7 @@ class Simulator:
             gpus=gpus,
             links=checked_links(links, gpus),
             peers=bool(peers),
+            third_tier=machine.behind_host(),
         )
         self._next_address = _FIRST_ADDRESS
         self._sizes_bytes: dict[int, int] = {}

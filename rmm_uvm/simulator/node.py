@@ -65,7 +65,8 @@ class SimulatedNode:
         False has such threads fetch from one place after the other: what that costs is what
         parallel fetch brings.
     machine : Machine, optional
-        Rates and times; by default those of "h200-pcie5". Its device memory does not count.
+        Rates and times; by default those of "h200-pcie5". Its device memory does not count; its
+        third tier, if it has one, takes what the host has no room for.
 
     Attributes
     ----------
@@ -140,6 +141,7 @@ class SimulatedNode:
             places_at_once=places_at_once,
             machine=None if machine is None else machine.constants(),
             driver=None,
+            third_tier=None if machine is None else machine.behind_host(),
         )
 
     @property

@@ -29,11 +29,12 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.support.machine_profile import CONSTANTS, NAME_PATTERN, Machine
+from rmm_uvm.support.machine_profile import CONSTANTS, NAME_PATTERN, Machine, ThirdTier
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.output import written_whole
 from rmm_uvm.support.package_files import package_names, package_text
@@ -79,15 +80,18 @@ def parse_machine(text: str, where: str) -> Machine:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is no TOML: {error}") from error
-    _refuse_unknown(where, "table", document, ("machine", "constants"))
+    _refuse_unknown(where, "table", document, ("machine", "constants", "third_tier"))
     facts = _table(where, document, "machine")
     _refuse_unknown(where, "key of [machine]", facts, _MACHINE_KEYS)
     texts: dict[str, Any] = {key: _text(where, facts, key) for key in _TEXTS}
     if not isinstance(facts.get("measured"), bool):
         raise DataError(f"{where}: machine.measured is {_shown(facts, 'measured')}: true or false")
     values, sources = _constants(where, _table(where, document, "constants"))
+    tier = _third_tier(where, document) if "third_tier" in document else None
     try:
-        return Machine(**texts, measured=facts["measured"], sources=sources, **values)
+        return Machine(
+            **texts, measured=facts["measured"], sources=sources, third_tier=tier, **values
+        )
     except ConfigurationError as error:  # the name: all else was checked
         raise DataError(f"{where}: {error}") from error
 
@@ -107,7 +111,28 @@ def format_machine(machine: Machine) -> str:
             f'unit = "{CONSTANTS[name].unit}"',
             f"source = {_quoted(source)}",
         ]
+    if tier := machine.third_tier:
+        lines += ["", "[third_tier]"]
+        lines += [f"{name} = {value!r}" for name, value in tier.constants().items()]
+        lines.append(f"source = {_quoted(tier.source)}")
     return "\n".join(lines) + "\n"
+
+
+def _third_tier(where: str, document: Mapping[str, Any]) -> ThirdTier:
+    table = _table(where, document, "third_tier")
+    names = [one.name for one in fields(ThirdTier)]
+    _refuse_unknown(where, "key of [third_tier]", table, names)
+    if missing := [name for name in names if name not in table]:
+        raise DataError(f"{where}: third_tier.{missing[0]} is missing")
+    if not isinstance(table["source"], str) or not table["source"].strip():
+        raise DataError(
+            f"{where}: third_tier.source is {_shown(table, 'source')}: say where the values are "
+            "from"
+        )
+    try:
+        return ThirdTier(**table)
+    except ConfigurationError as error:
+        raise DataError(f"{where}: {error}") from error
 
 
 def _constants(where: str, tables: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

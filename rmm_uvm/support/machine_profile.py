@@ -17,8 +17,9 @@ from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import parse_bytes
 
-__all__ = ["CHANGED_SOURCE", "CONSTANTS", "NAME_PATTERN", "Constant", "Machine"]
+__all__ = ["CHANGED_SOURCE", "CONSTANTS", "NAME_PATTERN", "Constant", "Machine", "ThirdTier"]
 
 # Sizes travel through C as unsigned 64-bit integers.
 _MAXIMUM_BYTES = 2**63 - 1
@@ -168,6 +169,87 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a machine may be called: its name is that of its file, too."""
 
 
+_OF_TIER = (
+    Constant(
+        *("capacity_bytes", "bytes", "memory behind the host's"),
+        *(1, _MAXIMUM_BYTES),
+        is_whole=True,
+    ),
+    _rate("read_bytes_per_ns", "from it to the host's memory"),
+    _rate("write_bytes_per_ns", "to it from the host's memory"),
+    _time("operation_ns", "each read or write of pages of a block, before their bytes"),
+)
+
+
+@dataclass(frozen=True)
+class ThirdTier:
+    """What lies behind a host's memory, such as an SSD; the oldest goes there from a full host.
+
+    Parameters
+    ----------
+    capacity_bytes : int
+        How much it holds, > 0.
+    read_bytes_per_ns, write_bytes_per_ns : float
+        Rates to the host's memory and from it, bytes per nanosecond (GB/s), > 0.
+    operation_ns : float
+        What each read or write takes besides, >= 0.
+    source : str
+        Where the values come from.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of its bounds.
+
+    Examples
+    --------
+    >>> from rmm_uvm.simulator import ThirdTier
+    >>> ThirdTier.named("2TB@6.8/4.0/80us").operation_ns
+    80000.0
+    """
+
+    capacity_bytes: int
+    read_bytes_per_ns: float
+    write_bytes_per_ns: float
+    operation_ns: float = 0.0
+    source: str = CHANGED_SOURCE
+
+    def __post_init__(self) -> None:
+        for constant in _OF_TIER:
+            value = getattr(self, constant.name)
+            if problem := constant.problem(value):
+                raise ConfigurationError(f"third tier: {constant.name}={problem}")
+            object.__setattr__(self, constant.name, constant.converted(value))
+
+    @classmethod
+    def named(cls, text: str) -> ThirdTier:
+        """Return what ``SIZE@READ/WRITE`` means, or ``SIZE@READ/WRITE/80us``; rates are GB/s.
+
+        Raises
+        ------
+        ConfigurationError
+            If it means nothing.
+        """
+        found = _TIER_PATTERN.fullmatch(text)
+        if found is None:
+            raise ConfigurationError(
+                f"third_tier={shown(text)}: SIZE@READ/WRITE in GB/s and, if known, what an "
+                "operation takes, such as 2TB@6.8/4.0 or 2TB@6.8/4.0/80us"
+            )
+        size, read, write, micros = found.groups()
+        return cls(
+            parse_bytes(size, "third_tier"), float(read), float(write), float(micros or 0) * 1000
+        )
+
+    def constants(self) -> dict[str, float]:
+        """Return every value of the model by name."""
+        return {one.name: getattr(self, one.name) for one in _OF_TIER}
+
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_TIER_PATTERN = re.compile(rf"([^@]+)@{_NUMBER}/{_NUMBER}(?:/{_NUMBER}us)?")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """One machine profile. Rates are bytes per nanosecond (GB/s), times nanoseconds.
@@ -185,6 +267,8 @@ class Machine:
         What stands for it, when, and on which driver; may be empty.
     sources : mapping of str to str
         Where each constant's value comes from, by its name.
+    third_tier : ThirdTier or None
+        What lies behind the host's memory, for runs that limit that.
     device_bytes ... launch_ns
         The constants; `CONSTANTS` has their meanings.
 
@@ -206,6 +290,7 @@ class Machine:
     date: str = ""
     driver: str = ""
     sources: Mapping[str, str] = field(hash=False, repr=False)
+    third_tier: ThirdTier | None = None
 
     device_bytes: int
     memory_bytes_per_ns: float
@@ -275,6 +360,10 @@ class Machine:
     def changed(self) -> tuple[str, ...]:
         """Constants that the program set, in the order of the files."""
         return tuple(name for name in CONSTANTS if self.sources.get(name) == CHANGED_SOURCE)
+
+    def behind_host(self) -> dict[str, float] | None:
+        """Return the third tier's values for the model; None if there is none."""
+        return None if self.third_tier is None else self.third_tier.constants()
 
     def constants(self) -> dict[str, float]:
         """Return every constant by name; sizes and counts are integers."""

@@ -172,9 +172,7 @@ class trace_decoder::chunk_reader {
   {
     std::uint64_t kind = 0;
     if (!bytes_.number(kind)) { return cut_off; }
-    if (kind > static_cast<std::uint64_t>(trace_mark_kind::kernel)) {
-      return "a mark of no kind";
-    }
+    if (kind > static_cast<std::uint64_t>(trace_mark_kind::kernel)) { return "a mark of no kind"; }
     trace_mark mark;
     mark.time_ns = tick_ * trace_tick_ns;
     mark.thread  = current_.thread;

@@ -50,7 +50,7 @@ page_set fault_service::missing_for(std::uint32_t block,
   auto const reach = [&](int place) {
     return mapped ? std::cmp_not_equal(policy.preferred, gpu) : policy.preferred == place;
   };
-  if (reach(host_place)) { remote |= missing & blocks_.on_host(block); }
+  if (reach(host_place)) { remote |= missing & blocks_.in_host_memory(block); }
   for (unsigned peer = 0; config_.peers && peer < config_.gpus; ++peer) {
     if (peer != gpu && reach(static_cast<int>(peer)) && config_.reaches(gpu, peer)) {
       remote |= missing & blocks_.on_gpu(block, peer);
@@ -238,12 +238,12 @@ status fault_service::serve_cpu(std::uint32_t block, page_set const& pages, bool
   auto const& machine = config_.machine;
   auto const cause    = migration_cause::coherence;
   auto const shared   = blocks_.policy(block).read_mostly;
-  auto wanted         = pages - blocks_.on_host(block);
+  auto wanted         = pages - blocks_.in_host_memory(block);
   if (write && shared) { wanted |= pages & blocks_.read_only(block); }
   while (wanted.any()) {  // one fault at a time
     auto const first   = wanted.next(0);
     auto const fault   = page_set::range(first, first + 1);
-    auto const on_host = blocks_.on_host(block);
+    auto const on_host = blocks_.in_host_memory(block);
     auto const coming =
       fault | prefetched_with(on_host, fault, blocks_.page_count(block), config_.driver);
     account_.count(block, &model_counters::cpu_faults);

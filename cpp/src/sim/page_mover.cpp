@@ -30,6 +30,7 @@ page_mover::page_mover(model_config const& config,
     blocks_{blocks},
     account_{account},
     waits_{waits},
+    host_{config, time, blocks, account},
     chunks_(config.gpus),
     to_host_alone_(config.programs, link_engine{config.lanes})
 {
@@ -40,6 +41,7 @@ void page_mover::resize(std::size_t blocks)
   for (auto& chunks : chunks_) {
     chunks.resize(blocks);
   }
+  host_.resize(blocks);
   waits_.resize(blocks);
 }
 
@@ -49,7 +51,7 @@ void page_mover::forget(std::uint32_t block) noexcept
     release_chunk(block, gpu);
   }
   waits_.forget(block);
-  account_.count(block, &model_counters::host_page_bytes, 0 - blocks_.host_pages(block).bytes());
+  host_.forget(block);
 }
 
 void page_mover::drop_chunks(std::uint32_t block) noexcept
@@ -63,7 +65,7 @@ void page_mover::drop_chunks(std::uint32_t block) noexcept
 
 std::size_t page_mover::bytes() const noexcept
 {
-  std::size_t sum = 0;
+  auto sum = host_.bytes();
   for (auto const& chunks : chunks_) {
     sum += chunks.bytes();
   }
@@ -75,19 +77,7 @@ void page_mover::release_chunk(std::uint32_t block, unsigned gpu) noexcept
   auto& chunks = chunks_[gpu];
   if (chunks.list_of(block) == chunk_list_id::none) { return; }
   chunks.move_to(block, chunk_list_id::none);
-  account_.add_resident_bytes(block, gpu, 0 - blocks_.chunk_bytes(block));
-}
-
-bool page_mover::take_host_pages(std::uint32_t block, page_set const& pages)
-{
-  auto const taken = blocks_.host_pages(block);
-  auto const fresh = pages - taken;
-  if (fresh.none()) { return true; }
-  if (fresh.bytes() > config_.host_bytes - account_.counters().host_page_bytes) { return false; }
-  blocks_.set_host_pages(block, taken | fresh);
-  account_.count(block, &model_counters::host_page_bytes, fresh.bytes());
-  timeline_.spend(static_cast<double>(fresh.count()) * config_.machine.host_page_ns);
-  return true;
+  account_.add_resident_bytes(block, gpu, 0 - held_bytes(block, gpu));
 }
 
 double page_mover::to_host_ns(page_set const& pages, page_set const& discarded) const noexcept
@@ -118,9 +108,14 @@ void page_mover::leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pa
   auto const here = blocks_.on_gpu(block, gpu);
   if ((here & pages).none()) { return; }
   auto const left = here - pages;
+  if (config_.driver.evict_pages) {
+    account_.add_resident_bytes(block, gpu, 0 - (here & pages).bytes());
+    if (left.none()) { chunks_[gpu].move_to(block, chunk_list_id::none); }
+  } else if (left.none()) {
+    // The chunk stays with the block, first in line for whoever needs memory.
+    chunks_[gpu].move_to(block, chunk_list_id::unused);
+  }
   blocks_.set_on_gpu(block, gpu, left);
-  // The chunk stays with the block, first in line for whoever needs memory.
-  if (left.none()) { chunks_[gpu].move_to(block, chunk_list_id::unused); }
 }
 
 page_set page_mover::resident_anywhere(std::uint32_t block) const noexcept
@@ -135,6 +130,7 @@ page_set page_mover::resident_anywhere(std::uint32_t block) const noexcept
 void page_mover::leave_others(std::uint32_t block, page_set const& pages, int stays)
 {
   if (stays != host_place && !blocks_.none_on_host(block)) {
+    if (host_.has_third_tier()) { host_.leave(block, pages); }
     blocks_.set_on_host(block, blocks_.on_host(block) - pages);
   }
   for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
@@ -142,18 +138,21 @@ void page_mover::leave_others(std::uint32_t block, page_set const& pages, int st
   }
 }
 
-status page_mover::evict(std::uint32_t block, unsigned gpu)
+status page_mover::evict(std::uint32_t block, unsigned gpu, std::size_t bytes)
 {
   account_.count(block, &model_counters::block_operations);
   account_.count(block, &model_counters::evicted_blocks);
   // Discarded pages go to the host too, wherever they are not: as pages without contents.
   auto const discarded = blocks_.discarded(block);
-  auto const leaving   = blocks_.on_gpu(block, gpu) | discarded;
+  auto const here      = blocks_.on_gpu(block, gpu);
+  auto const in_part   = config_.driver.evict_pages && bytes < here.bytes();
+  auto const leaving =
+    in_part ? here.first((bytes + page_bytes - 1) / page_bytes) : here | discarded;
   if (leaving.any()) {
     // Written back whether dirty or not; not copied: pages that the host has, and discarded ones.
     auto const on_host = blocks_.on_host(block);
     auto const copied  = leaving - on_host - discarded;
-    if (!take_host_pages(block, leaving)) {
+    if (!host_.take(block, leaving)) {
       // As the kernel driver: no other victim is tried, the next request begins with another one.
       chunks_[gpu].move_to(block, chunk_list_id::used);
       account_.count(block, &model_counters::evicted_blocks, std::uint64_t{0} - 1);
@@ -167,20 +166,43 @@ status page_mover::evict(std::uint32_t block, unsigned gpu)
     account_.count(block, &model_counters::evicted_bytes, copied.bytes());
     account_.count(block, &model_counters::dropped_bytes, (leaving & discarded).bytes());
     blocks_.set_on_host(block, on_host | leaving);
-    blocks_.set_on_gpu(block, gpu, {});
+    if (in_part) {
+      account_.add_resident_bytes(block, gpu, 0 - leaving.bytes());
+      blocks_.set_on_gpu(block, gpu, here - leaving);
+    } else {
+      release_chunk(block, gpu);
+      blocks_.set_on_gpu(block, gpu, {});
+    }
     if (config_.gpus > 1) { leave_others(block, leaving, host_place); }
+  } else {
+    release_chunk(block, gpu);
   }
-  release_chunk(block, gpu);
   return {};
 }
 
-status page_mover::make_room(unsigned gpu, std::size_t bytes)
+status page_mover::make_room(unsigned gpu, std::size_t bytes, std::uint32_t keep)
 {
-  while (free_bytes(gpu) < bytes) {
+  for (auto free = free_bytes(gpu); free < bytes; free = free_bytes(gpu)) {
     auto const victim = chunks_[gpu].victim();
-    if (victim == chunk_lists::nobody) { return {status_code::out_of_memory, 0, "make_room"}; }
-    if (auto const evicted = evict(victim, gpu); !evicted.ok()) { return evicted; }
+    if (victim == chunk_lists::nobody || victim == keep) {
+      return {status_code::out_of_memory, 0, "make_room"};
+    }
+    if (auto const evicted = evict(victim, gpu, bytes - free); !evicted.ok()) { return evicted; }
   }
+  return {};
+}
+
+status page_mover::take_memory(std::uint32_t block, unsigned gpu, page_set const& pages)
+{
+  auto& chunks = chunks_[gpu];
+  if (config_.driver.evict_pages) {
+    chunks.move_to(block, chunk_list_id::used);  // all others go before it
+    return make_room(gpu, (pages - blocks_.on_gpu(block, gpu)).bytes(), block);
+  }
+  auto const bytes = blocks_.chunk_bytes(block);
+  if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
+  account_.add_resident_bytes(block, gpu, bytes);
+  chunks.move_to(block, chunk_list_id::used);
   return {};
 }
 
@@ -193,7 +215,7 @@ bool page_mover::copy_from_gpus(
     if (from.none()) { continue; }
     if (!direct) {  // by way of pages of the host_place; a copy of what is read mostly stays in
                     // them
-      if (!take_host_pages(block, from)) { return false; }
+      if (!host_.take(block, from)) { return false; }
       if (duplicate) { blocks_.set_on_host(block, blocks_.on_host(block) | from); }
     }
     waits_.wait_for_room(block, gpu);
@@ -216,12 +238,10 @@ status page_mover::to_device(std::uint32_t block,
   account_.count(block, &model_counters::block_operations);
   auto const& machine  = config_.machine;
   auto& chunks         = chunks_[gpu];
-  auto const has_chunk = chunks.list_of(block) != chunk_list_id::none;
+  auto const by_page   = config_.driver.evict_pages;
+  auto const has_chunk = !by_page && chunks.list_of(block) != chunk_list_id::none;
   if (!has_chunk) {
-    auto const bytes = blocks_.chunk_bytes(block);
-    if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
-    account_.add_resident_bytes(block, gpu, bytes);
-    chunks.move_to(block, chunk_list_id::used);
+    if (auto const taken = take_memory(block, gpu, pages); !taken.ok()) { return taken; }
   }
   auto const called = cause == migration_cause::user;
   auto const here   = blocks_.on_gpu(block, gpu);
@@ -233,6 +253,7 @@ status page_mover::to_device(std::uint32_t block,
     if (config_.gpus > 1) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate, true)); }
     auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
+      if (!host_.recall(block, copied)) { return {status_code::out_of_memory, 0, "to_device"}; }
       if (called) {
         timeline_.spend(part_of(machine.block_to_device_ns, copied));
         if (direct_) { timeline_.spend(part_of(direct_times::block_to_device_ns, copied)); }
@@ -258,6 +279,7 @@ status page_mover::to_device(std::uint32_t block,
       }
       waits_.note_arrival(block);
     }
+    if (by_page) { account_.add_resident_bytes(block, gpu, missing.bytes()); }
     blocks_.set_on_gpu(block, gpu, here | missing);
   }
   if (!duplicate) { leave_others(block, pages, static_cast<int>(gpu)); }
@@ -274,7 +296,9 @@ status page_mover::to_host(std::uint32_t block,
   account_.count(block, &model_counters::block_operations);
   auto const on_host = blocks_.on_host(block);
   auto const coming  = pages - on_host;
-  if (!take_host_pages(block, coming)) { return {status_code::out_of_memory, 0, "to_host"}; }
+  if (!host_.recall(block, pages) || !host_.take(block, coming)) {
+    return {status_code::out_of_memory, 0, "to_host"};
+  }
   auto const discarded = blocks_.discarded(block);
   if (cause == migration_cause::user) { spend_to_host(to_host_ns(coming, discarded)); }
   auto rest = coming - discarded;

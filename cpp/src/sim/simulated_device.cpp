@@ -19,6 +19,7 @@ namespace {
   result.beside         = false;  // one operation after the other
   result.machine        = config.machine;
   result.driver         = config.driver;
+  result.behind_host    = config.behind_host;
   return std::make_shared<simulated_node>(result);
 }
 

@@ -52,6 +52,7 @@ void check(simulated_node_config const& config)
     result.machine.memory_bytes_per_ns = std::numeric_limits<double>::infinity();
   }
   result.driver       = config.driver;
+  result.behind_host  = config.behind_host;
   result.device_bytes = config.capacity_bytes;
   result.host_bytes   = config.host_bytes;
   result.gpus         = config.gpus;

@@ -12,22 +12,25 @@ simulated_statistics simulated_view::statistics() const noexcept
   auto const& counted = model->counters(gpu_.number());
   auto const& levels  = model->levels(gpu_.number(), gpu_.number());
   auto const& all     = model->levels(gpu_.number());
-  return {.host_to_device_bytes = counted.to_device_bytes,
-          .device_to_host_bytes = counted.to_host_bytes,
-          .evicted_bytes        = counted.evicted_bytes,
-          .evicted_blocks       = counted.evicted_blocks,
-          .dropped_bytes        = counted.dropped_bytes,
-          .gpu_fault_groups     = counted.fault_services,
-          .gpu_faults           = counted.gpu_faults,
-          .cpu_faults           = counted.cpu_faults,
-          .modelled_ns          = static_cast<std::uint64_t>(model->now_ns()),
-          .managed_bytes        = counted.managed_bytes,
-          .device_bytes         = all.device_bytes,
-          .resident_bytes       = levels.resident_bytes,
-          .peak_resident_bytes  = levels.peak_resident_bytes,
-          .host_page_bytes      = counted.host_page_bytes,
-          .neighbor_bytes       = counted.resident_bytes - levels.resident_bytes,
-          .lent_bytes           = all.resident_bytes - levels.resident_bytes};
+  return {.host_to_device_bytes  = counted.to_device_bytes,
+          .device_to_host_bytes  = counted.to_host_bytes,
+          .evicted_bytes         = counted.evicted_bytes,
+          .evicted_blocks        = counted.evicted_blocks,
+          .dropped_bytes         = counted.dropped_bytes,
+          .gpu_fault_groups      = counted.fault_services,
+          .gpu_faults            = counted.gpu_faults,
+          .cpu_faults            = counted.cpu_faults,
+          .modelled_ns           = static_cast<std::uint64_t>(model->now_ns()),
+          .managed_bytes         = counted.managed_bytes,
+          .device_bytes          = all.device_bytes,
+          .resident_bytes        = levels.resident_bytes,
+          .peak_resident_bytes   = levels.peak_resident_bytes,
+          .host_page_bytes       = counted.host_page_bytes,
+          .neighbor_bytes        = counted.resident_bytes - levels.resident_bytes,
+          .lent_bytes            = all.resident_bytes - levels.resident_bytes,
+          .to_third_tier_bytes   = counted.to_third_tier_bytes,
+          .from_third_tier_bytes = counted.from_third_tier_bytes,
+          .third_tier_bytes      = counted.third_tier_bytes};
 }
 
 std::size_t simulated_view::resident_bytes(memory_range range, location where) const noexcept

@@ -127,5 +127,7 @@ class PacedTrial:
             to_host_bytes=since.to_host_bytes,
             dropped_bytes=since.dropped_bytes,
             gpu_faults=since.gpu_faults,
+            to_third_tier_bytes=since.to_third_tier_bytes,
+            from_third_tier_bytes=since.from_third_tier_bytes,
         )
         self._before = now

@@ -105,7 +105,8 @@ def replay(
         all blocks without a live byte, which are then evicted without a copy. A budget drops them
         too, by rules of its own (`rmm_uvm.residency.Budget`); replays know of none.
     host_bytes : int or str, optional
-        Host memory that pages may take; by default without limit.
+        Host memory that pages may take; by default without limit. The machine's third tier, if it
+        has one, takes the oldest of a full host.
     progress : callable, optional
         Called with the events replayed and all events, every few thousand events.
 
@@ -218,4 +219,6 @@ def _result(replayer: Replayer, workload: Workload, device_bytes: int) -> Replay
         out_of_memory=None
         if ended is None
         else OutOfMemory(ended["record"], workload.stages[ended["stage"]], ended["bytes"]),
+        to_third_tier_bytes=counts["to_third_tier_bytes"],
+        from_third_tier_bytes=counts["from_third_tier_bytes"],
     )

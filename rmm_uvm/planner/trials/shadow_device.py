@@ -55,6 +55,8 @@ class ShadowDevice:
         The budget's thread goes on piece by piece while kernels compute, as far as the link has
         time, and a kernel may find that it came too late. Else all that the thread would do is
         done at once after each kernel, and only its time is beside the kernels'.
+    host_bytes : int, optional
+        Host memory for what leaves the card; by default without limit.
 
     Raises
     ------
@@ -74,11 +76,12 @@ class ShadowDevice:
         driver: DriverSettings | None = None,
         pool_bytes: int | None = None,
         paced: bool = False,
+        host_bytes: int | None = None,
     ) -> None:
         if device_bytes < VA_BLOCK_BYTES:
             raise ConfigurationError(f"device_bytes is {device_bytes}: a card has at least 2 MiB")
         self.device = simulated_card(
-            machine, driver or DriverSettings(), device_bytes, None, kernels_take_time=False
+            machine, driver or DriverSettings(), device_bytes, host_bytes, kernels_take_time=False
         )
         if budget is not None:
             budget = dataclasses.replace(
@@ -229,6 +232,8 @@ class ShadowDevice:
             present_bytes=self._present_bytes,
             kernels=self._kernels,
             gpu_faults=counts["gpu_faults"],
+            to_third_tier_bytes=counts["to_third_tier_bytes"],
+            from_third_tier_bytes=counts["from_third_tier_bytes"],
             used_bytes=self._used_bytes,
             most_used_bytes=self._most_used_bytes,
             live_bytes=self.mr.get_allocated_bytes(),

@@ -35,6 +35,8 @@ class ShadowStatistics:
         Kernels until now.
     gpu_faults : int
         Page faults of kernels, those that are reported twice included.
+    to_third_tier_bytes, from_third_tier_bytes : int
+        Written to a third tier behind the host, and read from it.
     used_bytes : int
         Sum of what each kernel uses.
     most_used_bytes : int
@@ -53,6 +55,8 @@ class ShadowStatistics:
     present_bytes: int
     kernels: int
     gpu_faults: int
+    to_third_tier_bytes: int
+    from_third_tier_bytes: int
     used_bytes: int
     most_used_bytes: int
     live_bytes: int

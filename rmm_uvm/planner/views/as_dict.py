@@ -73,6 +73,8 @@ def _card(card: Card) -> dict[str, Any]:
 
 def _variant(variant: Variant, card: Card) -> dict[str, Any]:
     result = dict(vars(variant.result))
+    if not variant.result.to_third_tier_bytes:  # the host had room for everything
+        del result["to_third_tier_bytes"], result["from_third_tier_bytes"]
     result["stages"] = [dataclasses.asdict(stage) for stage in variant.result.stages]
     # Of all ways to run, the file would be megabytes.
     drawn = variant is card.defaults or variant is card.advised

@@ -52,7 +52,8 @@ _UNITS = (
 
 def summary(plan: PlanFigures) -> Document:
     """Return what a terminal shows; its first line says on which machine all is simulated."""
-    evictions = [Paragraph(one, indent="  ") for one in _evictions(plan)]
+    moved = (*_evictions(plan), *_third_tier(plan))
+    evictions = [Paragraph(one, indent="  ") for one in moved]
     return Document(
         opening=tuple(_opening(plan)),
         sections=(
@@ -207,6 +208,16 @@ def _evictions(plan: PlanFigures) -> Iterator[str]:
             more = f" and {len(stages) - _MOST_STAGES} more" if len(stages) > _MOST_STAGES else ""
             said = ", ".join(stages[:_MOST_STAGES])
             yield f"Evicted on {_size(card)}, by {kind}: {said}{more}"
+
+
+def _third_tier(plan: PlanFigures) -> Iterator[str]:
+    for card in plan.cards:
+        result = card.defaults.result
+        if result.to_third_tier_bytes:
+            yield (
+                f"Third tier on {_size(card)}: {format_bytes(result.to_third_tier_bytes)} written, "
+                f"{format_bytes(result.from_third_tier_bytes)} read"
+            )
 
 
 def _answers(card: Card) -> Answers:

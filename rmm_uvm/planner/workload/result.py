@@ -113,6 +113,8 @@ class ReplayResult:
         Memory over recorded time.
     out_of_memory : OutOfMemory or None
         Where the replay ended early, if it did.
+    to_third_tier_bytes, from_third_tier_bytes : int
+        Written to a third tier behind the host, and read from it.
     """
 
     device_bytes: int
@@ -130,6 +132,8 @@ class ReplayResult:
     stages: tuple[StageResult, ...]
     timeline: Timeline
     out_of_memory: OutOfMemory | None = None
+    to_third_tier_bytes: int = 0
+    from_third_tier_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,8 @@ class PacedFigures:
         Left the device without a copy, since nobody needed them.
     gpu_faults : int
         Page faults of kernels, those that are reported twice included.
+    to_third_tier_bytes, from_third_tier_bytes : int
+        Written to a third tier behind the host, and read from it.
     """
 
     kernels: int = 0
@@ -159,6 +165,8 @@ class PacedFigures:
     to_host_bytes: int = 0
     dropped_bytes: int = 0
     gpu_faults: int = 0
+    to_third_tier_bytes: int = 0
+    from_third_tier_bytes: int = 0
 
     @property
     def waited_seconds(self) -> float:

@@ -66,11 +66,8 @@ class trace_writer final : public memory_observer {
   void freed(int device_id, memory_range range, stream_handle stream) noexcept override;
   void touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept override;
   /** @brief The same, on a stream that is known. */
-  void touched(int device_id,
-               memory_range range,
-               bool write,
-               bool by_cpu,
-               stream_handle stream) noexcept;
+  void touched(
+    int device_id, memory_range range, bool write, bool by_cpu, stream_handle stream) noexcept;
   /** @brief Whether it was closed, failed, or belongs to the parent of this process. */
   [[nodiscard]] bool finished() const noexcept override;
 

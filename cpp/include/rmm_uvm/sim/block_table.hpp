@@ -85,6 +85,11 @@ class block_table {
   {
     return sets_.load(blocks_[block].discarded, whole(block));
   }
+  /** @brief On the host, and not on a third tier behind it. */
+  [[nodiscard]] page_set in_host_memory(std::uint32_t block) const noexcept
+  {
+    return on_host(block) & host_pages(block);
+  }
   void set_on_gpu(std::uint32_t block, unsigned gpu, page_set const& pages)
   {
     sets_.store(on_gpus_[index(block, gpu)], pages, whole(block));

@@ -17,6 +17,8 @@ struct driver_settings {
   std::uint32_t prefetch_threshold{51};  ///< percent of a region that must be there or asked for
   std::uint32_t min_faults{1};           ///< faults on a block before it prefetches
   bool two_passes{true};                 ///< a prefetch call of several blocks runs twice
+  /// Memory is taken page by page, as simulators of papers have it, and not by blocks. No driver.
+  bool evict_pages{false};
 };
 
 }  // namespace rmm_uvm::sim

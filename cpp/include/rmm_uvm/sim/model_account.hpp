@@ -33,8 +33,11 @@ struct model_counters {
   std::size_t managed_bytes{0};   ///< managed memory now
   std::size_t device_bytes{0};    ///< cudaMalloc memory of all GPUs now
   std::size_t resident_bytes{0};  ///< device memory behind managed pages now
-  std::size_t peak_resident_bytes{0};  ///< the most of it
-  std::size_t host_page_bytes{0};      ///< host memory behind managed pages now
+  std::size_t peak_resident_bytes{0};      ///< the most of it
+  std::size_t host_page_bytes{0};          ///< host memory behind managed pages now
+  std::uint64_t to_third_tier_bytes{0};    ///< written to it, since the host had no room
+  std::uint64_t from_third_tier_bytes{0};  ///< read from it
+  std::size_t third_tier_bytes{0};         ///< there now
 };
 
 /** @brief How the memory of one GPU is used. */

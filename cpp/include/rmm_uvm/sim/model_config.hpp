@@ -18,6 +18,7 @@ inline constexpr int host_place = -1;  ///< the host, as a place; GPUs are their
 struct model_config {
   machine_profile machine;      ///< rates and times
   driver_settings driver;       ///< the kernel driver's parameters
+  third_tier behind_host;       ///< takes what the host's memory has no room for
   std::size_t device_bytes{0};  ///< memory of each GPU; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
   unsigned gpus{1};                                                 ///< 1..max_gpus

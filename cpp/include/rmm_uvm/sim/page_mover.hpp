@@ -7,6 +7,7 @@
 #include <rmm_uvm/sim/block_table.hpp>
 #include <rmm_uvm/sim/chunk_lists.hpp>
 #include <rmm_uvm/sim/copy_waits.hpp>
+#include <rmm_uvm/sim/host_memory.hpp>
 #include <rmm_uvm/sim/link_engine.hpp>
 #include <rmm_uvm/sim/model_account.hpp>
 #include <rmm_uvm/sim/model_config.hpp>
@@ -45,8 +46,8 @@ class page_mover {
     auto const& used = account_.levels(gpu);
     return config_.device_bytes - used.device_bytes - used.resident_bytes;
   }
-  /** @brief Evicts until so much is free. */
-  status make_room(unsigned gpu, std::size_t bytes);
+  /** @brief Evicts until so much is free. @param keep a block that does not leave for it */
+  status make_room(unsigned gpu, std::size_t bytes, std::uint32_t keep = chunk_lists::nobody);
   /** @brief Whether a `migrate` is under way: others of the program work beside it. */
   void set_direct(bool direct) noexcept { direct_ = direct; }
 
@@ -76,10 +77,18 @@ class page_mover {
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
-  status evict(std::uint32_t block, unsigned gpu);
+  /** @brief Makes some bytes free, or all that a block has. */
+  status evict(std::uint32_t block, unsigned gpu, std::size_t bytes);
+  /** @brief Room for a block's chunk or, page by page, for pages of it. */
+  status take_memory(std::uint32_t block, unsigned gpu, page_set const& pages);
   void release_chunk(std::uint32_t block, unsigned gpu) noexcept;
+  /** @brief Device memory that a block with a chunk takes. */
+  [[nodiscard]] std::size_t held_bytes(std::uint32_t block, unsigned gpu) const noexcept
+  {
+    return config_.driver.evict_pages ? blocks_.on_gpu(block, gpu).bytes()
+                                      : blocks_.chunk_bytes(block);
+  }
   void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
-  [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
   /** @brief What pages on their way to the host take of the driver's thread. */
   [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
   void spend_to_host(double ns);
@@ -92,6 +101,7 @@ class page_mover {
   block_table& blocks_;
   model_account& account_;
   copy_waits& waits_;
+  host_memory host_;
   std::vector<chunk_lists> chunks_;         // by GPU
   std::vector<link_engine> to_host_alone_;  // by program: work of one thread of it at a time
   bool direct_{false};

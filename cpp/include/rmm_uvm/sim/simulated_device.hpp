@@ -45,6 +45,7 @@ struct simulated_device_config {
                               ///< without its own
   machine_profile machine{};  ///< rates and times
   driver_settings driver{};   ///< parameters of the UVM kernel driver
+  third_tier behind_host{};   ///< takes what the host's memory has no room for
 };
 
 /**

@@ -40,6 +40,7 @@ struct simulated_node_config {
   bool beside{true};          ///< what goes on a device's own streams does so beside the program
   machine_profile machine{};  ///< rates and times
   driver_settings driver{};   ///< parameters of the UVM kernel driver
+  third_tier behind_host{};   ///< takes what the host's memory has no room for
 };
 
 /**

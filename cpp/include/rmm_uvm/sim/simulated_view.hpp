@@ -33,6 +33,9 @@ struct simulated_statistics {
   std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
   std::size_t neighbor_bytes{0};          ///< memory of neighbours behind managed pages now
   std::size_t lent_bytes{0};  ///< device memory behind managed pages of other programs now
+  std::uint64_t to_third_tier_bytes{0};    ///< written to it, since the host had no room
+  std::uint64_t from_third_tier_bytes{0};  ///< read from it
+  std::size_t third_tier_bytes{0};         ///< there now
 };
 
 /**
