@@ -139,7 +139,7 @@ _COMPUTES = (
 )
 _THEIR_FAULTS = (
     "their simulator takes 45 us for the faults of a batch, ours what kernels took on the A100; "
-    "past 128 GB of host memory theirs goes on to an SSD, which the model does not have"
+    "past 128 GB of host memory theirs goes on to an SSD, which is left out here"
 )
 _AT_LAUNCH = (
     "theirs prefetches for eight kernels ahead; here a kernel's data are announced at its launch"
@@ -179,9 +179,7 @@ def table() -> Table:
         "learns and fetches ahead",
         rows=tuple(rows),
         orders=tuple(orders),
-        left_out={
-            "FlashNeuron, G10-GDS, G10-Host": "by way of an SSD, which the model does not have"
-        },
+        left_out={"FlashNeuron, G10-GDS, G10-Host": "by way of an SSD, which is left out here"},
     )
 
 

@@ -62,6 +62,7 @@ cdef extern from "rmm_uvm/sim/machine_profile.hpp" namespace "rmm_uvm::sim" nogi
         double free_device_ns
         double launch_ns
 
+cdef extern from "rmm_uvm/sim/third_tier.hpp" namespace "rmm_uvm::sim" nogil:
     cdef struct third_tier:
         size_t capacity_bytes
         double read_bytes_per_ns

@@ -146,6 +146,7 @@ def export_metrics(_world: World, _monitor: object) -> Any:
 
 
 def kept_machine(world: World, machine: simulator.Machine) -> Any:
+    machine = machine.replace(third_tier=simulator.ThirdTier.named("2TB@6.8/4.0/80us"))
     path = world.folder / "own.toml"
     simulator.save_machine(machine, path)
     return simulator.load_machine(path).name

@@ -247,6 +247,11 @@ def test_file_that_is_missing_is_one_line_of_the_whole_program_too(folder: Path)
         (["etl.trace", "--policy", "lru"], "--policy lru: use"),
         (["etl.trace", "--workers", "0"], "--workers 0: a number"),
         (["etl.trace", "--host-memory", "-1"], "--host-memory -1: expected"),
+        (["etl.trace", "--third-tier", "2TB@6.8/4.0"], "--third-tier 2TB@6.8/4.0: a host without"),
+        (
+            ["etl.trace", "--host-memory", "4GiB", "--third-tier", "2TB"],
+            "--third-tier 2TB: SIZE@READ/WRITE",
+        ),
         (["etl.trace", "--device", "3"], "device"),
         (["etl.trace", "--device-memory", "24"], "--device-memory 24: a card has 16.00 MiB at"),
         (["etl.trace", "--fitting-seconds", "nan"], "--fitting-seconds nan: a time"),

@@ -103,7 +103,8 @@ def check_machine(text: str, folder: Path) -> None:
     tables = ["[machine]", *lines]
     for name, constant in whole.pop("constants").items():
         tables += [f"[constants.{name}]", *(f"{key}={value!r}" for key, value in constant.items())]
-    assert not whole
+    for name, table in whole.items():
+        tables += [f"[{name}]", *(f"{key}={value!r}" for key, value in table.items())]
     (folder / "one.toml").write_text("\n".join(tables))
     load_machine(folder / "one.toml")
 

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/third_tier.hpp>
 
 #include <cstddef>
 #include <limits>

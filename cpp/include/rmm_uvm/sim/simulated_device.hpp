@@ -15,6 +15,7 @@
 #include <rmm_uvm/sim/simulated_node.hpp>
 #include <rmm_uvm/sim/simulated_program.hpp>
 #include <rmm_uvm/sim/simulated_view.hpp>
+#include <rmm_uvm/sim/third_tier.hpp>
 
 #include <array>
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/third_tier.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <atomic>
