@@ -67,7 +67,7 @@ bool host_memory::push_on(std::uint32_t block)
   auto const taken = blocks_.host_pages(block);
   // What is on a GPU alone has nothing here but old contents.
   auto const stored = taken & blocks_.on_host(block);
-  if (stored.bytes() > tier.capacity_bytes - account_.counters().third_tier_bytes) { return false; }
+  if (account_.counters().third_tier_bytes + stored.bytes() > tier.capacity_bytes) { return false; }
   auto const written = stored - blocks_.discarded(block);
   if (written.any()) {
     timeline_.spend(tier.operation_ns +
