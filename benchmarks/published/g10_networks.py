@@ -85,6 +85,7 @@ def write_trace(name: str, path: Path) -> None:
     last = {each: number for number, one in enumerate(kernels) for each in (*one[3], *one[4])}
     with KernelTraceWriter(path, {"program": f"{name} of G10"}) as made:
         there = {each: made.allocate(sizes[each]) for each in sorted(kept)}
+        # In the set's order, in which the committed results have them: the oldest leaves first.
         made.kernel("weights and inputs", writes=[there[each] for each in kept])
         for step in range(_STEPS):
             with made.stage(_step(step)):
