@@ -67,7 +67,10 @@ def test_command_line_that_is_wrong_is_usage(words: list[str], message: str) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--device", "gpu0", "a.py"], "--device 'gpu0': use a number, simulated, simulated:SIZE or simulated:"),
+        (
+            ["--device", "gpu0", "a.py"],
+            "--device 'gpu0': use a number, simulated, simulated:SIZE or simulated:",
+        ),
         (["--device", "simulated:", "a.py"], "use a number"),
         (["--device", "simulated:lots", "a.py"], "lots"),
         (
