@@ -132,6 +132,8 @@ def plan(
     from rmm_uvm.simulator import DriverSettings
 
     profile = with_third_tier(as_machine(machine), third_tier, request)
+    if tier := profile.third_tier:
+        request = dataclasses.replace(request, third_tier_bytes=tier.capacity_bytes)
     if isinstance(trace, Workload):
         workload = trace
     else:

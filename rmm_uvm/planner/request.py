@@ -97,6 +97,8 @@ class PlanRequest:
         recording.
     announced : bool
         The program announces its uses.
+    third_tier_bytes : int
+        What lies behind the host's memory of one process; 0 for none.
     """
 
     device_bytes: tuple[int, ...]
@@ -106,6 +108,7 @@ class PlanRequest:
     host_bytes: int | None = None
     fitting_seconds: float | None = None
     announced: bool = False
+    third_tier_bytes: int = 0
 
     @property
     def own_host_bytes(self) -> int | None:

@@ -71,6 +71,8 @@ class AdviceFacts(NamedTuple):
         Host memory for one process; None if it is not limited.
     working_set_bytes : int
         Most bytes touched in one window of time.
+    third_tier_bytes : int
+        What lies behind that memory; 0 for none.
     """
 
     peak_bytes: int
@@ -82,6 +84,7 @@ class AdviceFacts(NamedTuple):
     splits: bool
     host_bytes: int | None = None
     working_set_bytes: int = 0
+    third_tier_bytes: int = 0
 
 
 def best(variants: Sequence[Variant]) -> Variant:
@@ -125,7 +128,8 @@ def pool_sizes(facts: AdviceFacts) -> tuple[int, int]:
     initial_bytes = min(_rounded_up(facts.peak_bytes * INITIAL_FACTOR), room_bytes(facts))
     maximum_bytes = max(initial_bytes + 2 * facts.peak_bytes, facts.slab_bytes)
     if facts.host_bytes is not None:
-        backed_bytes = max(int(facts.host_bytes * HOST_FRACTION), facts.capacity_bytes)
+        behind_bytes = int(facts.host_bytes * HOST_FRACTION) + facts.third_tier_bytes
+        backed_bytes = max(behind_bytes, facts.capacity_bytes)
         maximum_bytes = max(min(maximum_bytes, backed_bytes), initial_bytes)
     return initial_bytes, _rounded_up(maximum_bytes)
 
@@ -157,7 +161,8 @@ def default_sizes(facts: AdviceFacts) -> tuple[int, int]:
     a workload many times where the host is not known.
     """
     host_bytes = facts.host_bytes or 16 * facts.peak_bytes
-    maximum_bytes = max(int(host_bytes * HOST_FRACTION), facts.capacity_bytes)
+    behind_bytes = int(host_bytes * HOST_FRACTION) + facts.third_tier_bytes
+    maximum_bytes = max(behind_bytes, facts.capacity_bytes)
     return whole_blocks(facts.capacity_bytes / 2), _rounded_up(maximum_bytes)
 
 

@@ -58,6 +58,8 @@ class AnswerFacts(NamedTuple):
         How it runs there with the default settings; None where those are advised.
     tolerable_options : Options
         The way to run that `tolerable_bytes` is of.
+    third_tier_bytes : int
+        What lies behind the host's memory; 0 for none.
     """
 
     device_bytes: int
@@ -71,6 +73,7 @@ class AnswerFacts(NamedTuple):
     pool_fails: bool = False
     defaults: Variant | None = None
     tolerable_options: Options = DEFAULTS
+    third_tier_bytes: int = 0
 
 
 def splitting(asked: AnswerFacts) -> Answer:
@@ -128,6 +131,13 @@ def splitting(asked: AnswerFacts) -> Answer:
     return Answer(question, "no", f"Better not: {cost} {in_parts}")
 
 
+def _has(asked: AnswerFacts) -> str:
+    """Return what there is for data that do not fit, in words."""
+    bytes_there = (asked.host_bytes or 0) + asked.third_tier_bytes
+    who = "host and third tier have" if asked.third_tier_bytes else "the host has"
+    return f"{who} {format_bytes(bytes_there)}"
+
+
 def _in_pieces(asked: AnswerFacts) -> str:
     """Return why RMM's pool runs out of memory where a replay does not, in two sentences."""
     factor = asked.peak_bytes / asked.capacity_bytes
@@ -138,7 +148,7 @@ def _in_pieces(asked: AnswerFacts) -> str:
     pool = "RMM's pool, whose memory breaks into pieces,"
     host = None if asked.host_bytes is None else format_bytes(asked.host_bytes)
     if factor > 1:
-        rest = "" if host is None else f", and the host has {host} for what does not fit"
+        rest = "" if host is None else f", and {_has(asked)} for what does not fit"
         return f"{held}; {pool} runs out of it{rest}."
     # It is not what is allocated that lacks room, and nobody is to look for that on the host.
     most = ""
@@ -186,10 +196,10 @@ def more_data(asked: AnswerFacts) -> Answer:
     limited = ""
     if asked.host_bytes is not None:
         # What left the device keeps its host page: in the end all data have one.
-        host = asked.host_bytes / asked.peak_bytes
+        host = (asked.host_bytes + asked.third_tier_bytes) / asked.peak_bytes
         if max(host, plain) < managed:
             managed = max(host, plain)
-            limited = f", since the host has {format_bytes(asked.host_bytes)} for them"
+            limited = f", since {_has(asked)} for them"
     gain = managed / plain - 1
     if managed < 1 and asked.capacity_bytes >= asked.peak_bytes:
         # These data would fit: no less of them is known to do better.

@@ -115,6 +115,7 @@ def tried_card(around: Around, device_bytes: int) -> TriedCard:
         splits=False,
         host_bytes=request.own_host_bytes,
         working_set_bytes=around.touched.nbytes,
+        third_tier_bytes=request.third_tier_bytes,
     )
     replayed = best(variants)
     settled = tried(around.trial, facts, variants[0], replayed)
@@ -162,6 +163,7 @@ def planned_card(around: Around, card: TriedCard, settable: Sequence[Options]) -
         tolerable_bytes=tolerable_bytes,
         machine=str(around.machine),
         host_bytes=request.own_host_bytes,
+        third_tier_bytes=request.third_tier_bytes,
         fullest=_fullest(runs) if around.staged else None,
         pool_fails=pool_fails,
         defaults=None if advised is variants[0] else variants[0],

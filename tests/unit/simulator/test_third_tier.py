@@ -300,6 +300,16 @@ def test_plan_says_what_one_would_bring(tmp_path: Path) -> None:
     assert not any("third_tier" in name for name in dictionary)
 
 
+def test_pool_that_a_plan_tries_may_take_what_it_holds(tmp_path: Path) -> None:
+    # The pool's maximum is what can be backed: with the host alone the peak does not fit.
+    asked: dict[str, Any] = {"host_memory": "6MiB", "third_tier": "64MiB@0.5/0.25"}
+    [card] = plan(two_rounds(tmp_path / "a"), "16MiB", **asked).cards
+    assert not card.pool_out_of_memory
+    small = {**asked, "third_tier": "2MiB@0.5/0.25"}
+    [card] = plan(tmp_path / "a", "16MiB", **small).cards
+    assert card.defaults.result.out_of_memory is not None
+
+
 def test_workers_share_its_size(tmp_path: Path) -> None:
     trace = two_rounds(tmp_path / "a")
     asked: dict[str, Any] = {"prefetch": "never", "host_memory": "12MiB", "workers": 2}
