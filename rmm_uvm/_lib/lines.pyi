@@ -6,7 +6,8 @@ from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import MemoryObserver
 
-_Moved: TypeAlias = tuple[int, int, int, int, int]
+_Moved: TypeAlias = tuple[int, int, int, int, int, int]
+_Stretches: TypeAlias = tuple[int, ...]
 
 @disjoint_base
 class LineAccount(MemoryObserver):
@@ -16,6 +17,8 @@ class LineAccount(MemoryObserver):
         self,
     ) -> tuple[
         list[tuple[str, str, int]],
-        list[tuple[tuple[int, ...], int, int, int, _Moved]],
+        list[tuple[tuple[int, ...], int, int, int, _Moved, _Stretches, _Stretches]],
         list[tuple[int, int, int, bool, _Moved]],
+        int,
+        int,
     ]: ...

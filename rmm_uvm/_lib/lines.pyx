@@ -30,12 +30,22 @@ cdef extern from "rmm_uvm/monitor/line_account.hpp" namespace "rmm_uvm::monitor"
         uint64_t evicted
         uint64_t read_back
         uint64_t dropped
+        uint64_t returned
+
+    cdef cppclass stretches "std::array<std::uint64_t, rmm_uvm::monitor::progress::most_stretches>":
+        uint64_t operator[](size_t) const
+        size_t size() const
+
+    cdef cppclass bytes_by_stretch:
+        stretches bytes
 
     cdef cppclass path_account:
         vector[uint32_t] lines
         uint64_t allocations
         uint64_t live_bytes
         uint64_t peak_bytes
+        bytes_by_stretch allocated
+        bytes_by_stretch held_at_peak
         moved_bytes moved
 
     cdef cppclass object_account:
@@ -49,6 +59,9 @@ cdef extern from "rmm_uvm/monitor/line_account.hpp" namespace "rmm_uvm::monitor"
         vector[code_line] lines
         vector[path_account] paths
         vector[object_account] objects
+        size_t last_stretch
+        uint64_t peak_bytes
+        size_t peak_stretch
 
     cdef cppclass line_account(memory_observer):
         void close() noexcept
@@ -204,7 +217,12 @@ cdef extern from *:
 
 
 cdef tuple _moved(const moved_bytes& moved):
-    return moved.brought, moved.faulted, moved.evicted, moved.read_back, moved.dropped
+    return (moved.brought, moved.faulted, moved.evicted, moved.read_back, moved.dropped,
+            moved.returned)
+
+
+cdef tuple _by_stretch(const stretches& told, size_t last):
+    return tuple([told[at] for at in range(last + 1)])
 
 
 cdef str _text(const string& told):
@@ -264,20 +282,25 @@ cdef class LineAccount(MemoryObserver):
 
         Returns
         -------
-        tuple of three lists
+        tuple of three lists and two int
             Lines: file, function, number. Paths: numbers of lines from the innermost on, number of
-            allocations, bytes live now and at most, and what moved; the first is of nobody's line.
-            Allocations that moved most: number, path, bytes, whether live, and what moved. What
-            moved are bytes brought, faulted in, evicted, read back and dropped.
+            allocations, bytes live now and at most, what moved, and by the stretch of the run in
+            which they were allocated all bytes and those of the most; the first is of nobody's
+            line. Allocations that moved most: number, path, bytes, whether live, and what moved.
+            What moved are bytes brought, faulted in, evicted, read back and dropped, and of the
+            first two those that came back. Then the most that was allocated at a time, and in which
+            stretch that was nearly reached first.
         """
         cdef line_report told = dereference(self.account).report()
         cdef size_t i
         lines = [(_text(told.lines[i].file), _text(told.lines[i].function), told.lines[i].line)
                  for i in range(told.lines.size())]
         paths = [(tuple(told.paths[i].lines), told.paths[i].allocations, told.paths[i].live_bytes,
-                  told.paths[i].peak_bytes, _moved(told.paths[i].moved))
+                  told.paths[i].peak_bytes, _moved(told.paths[i].moved),
+                  _by_stretch(told.paths[i].allocated.bytes, told.last_stretch),
+                  _by_stretch(told.paths[i].held_at_peak.bytes, told.last_stretch))
                  for i in range(told.paths.size())]
         objects = [(told.objects[i].number, told.objects[i].path, told.objects[i].bytes,
                     told.objects[i].live, _moved(told.objects[i].moved))
                    for i in range(told.objects.size())]
-        return lines, paths, objects
+        return lines, paths, objects, told.peak_bytes, told.peak_stretch

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 
 __all__ = ["CallPath", "LineSum", "LineTraffic", "MovedBytes", "MovedObject", "ProgramLine"]
@@ -49,6 +50,9 @@ class MovedBytes:
         Went to the host because the CPU used it; known on simulated devices only.
     dropped_bytes : int
         Given up without a copy, after the program had freed it.
+    returned_bytes : int
+        Of what came to the device: what had been there before, and would not have had to come
+        again if all had fitted.
     """
 
     brought_bytes: int = 0
@@ -56,6 +60,7 @@ class MovedBytes:
     evicted_bytes: int = 0
     read_back_bytes: int = 0
     dropped_bytes: int = 0
+    returned_bytes: int = 0
 
     @property
     def to_device_bytes(self) -> int:
@@ -66,6 +71,11 @@ class MovedBytes:
     def copied_bytes(self) -> int:
         """Bytes that were copied, either way."""
         return self.to_device_bytes + self.evicted_bytes + self.read_back_bytes
+
+    @property
+    def avoidable_bytes(self) -> int:
+        """Bytes that would not have been copied if all had fitted, and only the device used it."""
+        return self.evicted_bytes + self.returned_bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +94,9 @@ class CallPath:
         Not freed now, and most at a time.
     moved : MovedBytes
         What moved of it.
+    allocated, held : tuple of int
+        Bytes of all allocations together, and of the peak, by when they were allocated: in which of
+        up to 16 stretches of the run, equal by what was allocated and copied in them.
     """
 
     lines: tuple[int, ...]
@@ -92,6 +105,8 @@ class CallPath:
     live_bytes: int
     peak_bytes: int
     moved: MovedBytes
+    allocated: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
 
     def joined(self, other: CallPath) -> CallPath:
         """Return what both allocated, on the same lines; the peak is the sum of theirs."""
@@ -102,6 +117,8 @@ class CallPath:
             self.live_bytes + other.live_bytes,
             self.peak_bytes + other.peak_bytes,
             _sum((self.moved, other.moved)),
+            _added((self.allocated, other.allocated)),
+            _added((self.held, other.held)),
         )
 
 
@@ -138,7 +155,7 @@ class LineSum:
     ----------
     line : ProgramLine or None
         None: allocated before anybody watched, or by a thread without Python.
-    allocations, live_bytes, peak_bytes, moved
+    allocations, live_bytes, peak_bytes, moved, allocated, held
         As of `CallPath`, of all paths through the line. The peak is the sum of theirs.
     """
 
@@ -147,11 +164,14 @@ class LineSum:
     live_bytes: int
     peak_bytes: int
     moved: MovedBytes
+    allocated: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
 
     @property
     def times(self) -> float:
-        """How often its memory came to the device: bytes, divided by the most it had at a time."""
-        return self.moved.to_device_bytes / self.peak_bytes if self.peak_bytes else 0.0
+        """How often its memory came back: bytes, divided by all that the line allocated."""
+        allocated_bytes = sum(self.allocated)
+        return self.moved.returned_bytes / allocated_bytes if allocated_bytes else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,12 +188,17 @@ class LineTraffic:
         All paths on which something was allocated.
     objects : tuple of MovedObject
         The allocations that moved most, the busiest first.
+    peak_bytes, peak_stretch : int
+        The most that was allocated at a time, and in which stretch of the run, from 0 on, that was
+        nearly reached for the first time.
     """
 
     how: str = ""
     lines: tuple[ProgramLine, ...] = ()
     paths: tuple[CallPath, ...] = ()
     objects: tuple[MovedObject, ...] = ()
+    peak_bytes: int = 0
+    peak_stretch: int = 0
 
     @property
     def holds_together(self) -> bool:
@@ -216,6 +241,8 @@ class LineTraffic:
                 sum(path.live_bytes for path in paths),
                 sum(path.peak_bytes for path in paths),
                 _sum(path.moved for path in paths),
+                _added(path.allocated for path in paths),
+                _added(path.held for path in paths),
             )
             for line, paths in of_line.items()
         ]
@@ -226,6 +253,10 @@ class LineTraffic:
 def _sum(moved: Iterable[MovedBytes]) -> MovedBytes:
     parts = [dataclasses.astuple(one) for one in moved]
     return MovedBytes(*map(sum, zip(*parts, strict=True)))
+
+
+def _added(parts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(map(sum, itertools.zip_longest(*parts, fillvalue=0)))
 
 
 def _difference(now: MovedBytes, before: MovedBytes) -> MovedBytes:

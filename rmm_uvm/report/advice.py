@@ -86,8 +86,9 @@ def message(finding: Finding, recording: Recording) -> str:
 
 def when(advice: Advice, recording: Recording) -> str:
     """Return how often something was found, when first, and in which stage that was."""
-    stage = words.plain_name(stage_at(recording, advice.first_seconds), 40)
-    first = f"at {words.clock_text(advice.first_seconds)}" + f" in stage {stage}" * bool(stage)
+    stage = stage_at(recording, advice.first_seconds)
+    in_stage = f" in stage {words.plain_name(stage, 40)}" if stage else ""
+    first = f"at {words.clock_text(advice.first_seconds)}{in_stage}"
     return first if advice.count == 1 else f"{advice.count} times, first {first}"
 
 

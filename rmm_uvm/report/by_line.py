@@ -12,28 +12,48 @@ from typing import Any
 from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
-from rmm_uvm.report.document import Block, Paragraph, Section, Table, TableColumn, titled
+from rmm_uvm.report.culprits import Culprit, Fault, culprits
+from rmm_uvm.report.document import (
+    Block,
+    Paragraph,
+    Section,
+    Table,
+    TableColumn,
+    Task,
+    Tasks,
+    titled,
+)
 from rmm_uvm.report.flame import flame
-from rmm_uvm.support.user_line import users_place
+from rmm_uvm.support.user_line import library_name, users_place
 
-__all__ = ["as_dict", "line_title", "page_sections", "summary_lines", "told"]
+__all__ = [
+    "as_dict",
+    "blamed",
+    "culprit_section",
+    "has_culprit",
+    "line_title",
+    "page_sections",
+    "summary_lines",
+    "told",
+]
 
-_MOST_IN_SUMMARY = 5
+_MOST_SHOWN = 3
 _MOST_IN_PAGE = 50
 _MOST_OBJECTS = 10
 _MOST_CALLERS = 2
 _TEXT_WIDTH = 52  # with its indent within a terminal of 60 columns
-_NOBODY = (
-    "no line known: allocated earlier, by no thread of Python, or on a path past the first 65,536"
-)
+_CELL_WIDTH = 44
+_NOBODY = "no line known"
+_WHY_NOBODY = "allocated earlier, by no thread of Python, or on a path past the first 65,536"
 _NO_CALLER = "no line of the program"
 _OFTEN = 1.5  # as often as that, and it came back again and again
-_TITLES = ("Line", "Code", "What moved", "Most at a time")
+_TITLES = ("Line", "Code", "Most at a time", "What moved")
 _OBJECT_COLUMNS = (
     TableColumn("Line", right=False),
     *map(TableColumn, ("Allocation", "Size", "To device", "Evicted")),
 )
 _HOLDS_CODE = "It holds lines of the program and paths of its files: look before you pass it on."
+_TOGETHER = "Lines whose memory comes back take turns on the device: together they have"
 _PATH_TITLES = ("Copied", "Calls, the outermost first")
 
 
@@ -42,15 +62,17 @@ def told(one: LineSum) -> str:
 
     Examples
     --------
-    >>> told(LineSum(None, 1, 0, 1 << 30, MovedBytes(12 << 30, 0, 11 << 30)))
-    'brought back 12 times, 12.00 GiB; evicted 11.00 GiB'
+    >>> moved = MovedBytes(13 << 30, 0, 12 << 30, returned_bytes=12 << 30)
+    >>> told(LineSum(None, 1, 0, 1 << 30, moved, allocated=(1 << 30,)))
+    'came 1.00 GiB, came back 12 times, 12.00 GiB; evicted 12.00 GiB'
     """
     moved = one.moved
     said = []
-    if moved.to_device_bytes:
-        how = "brought back" if moved.brought_bytes >= moved.faulted_bytes else "faulted in"
+    if first_bytes := moved.to_device_bytes - moved.returned_bytes:
+        said.append(f"came {words.size(first_bytes)}")
+    if moved.returned_bytes:
         often = f" {one.times:.0f} times," if one.times >= _OFTEN else ""
-        said.append(f"{how}{often} {words.size(moved.to_device_bytes)}")
+        said.append(f"came back{often} {words.size(moved.returned_bytes)}")
     for name, nbytes in (
         ("evicted", moved.evicted_bytes),
         ("read by the CPU", moved.read_back_bytes),
@@ -59,6 +81,20 @@ def told(one: LineSum) -> str:
         if nbytes:
             said.append(f"{name} {words.size(nbytes)}")
     return "; ".join(said) or "nothing moved"
+
+
+def blamed(culprit: Culprit, lines: LineTraffic) -> str:
+    """Return in a few words what is wrong with a line's memory."""
+    one, moved = culprit.line, culprit.line.moved
+    if culprit.fault is Fault.RETURNS:
+        often = f" {one.times:.0f} times" if one.times >= _OFTEN else ""
+        return f"its memory comes back{often}, {words.size(moved.returned_bytes)} in all"
+    most = words.size(one.peak_bytes)
+    if culprit.fault is Fault.GROWS:
+        evicted = words.size(moved.evicted_bytes)
+        return f"its memory grows all through the run, to {most}; evicted {evicted}"
+    all_of_it = words.size(lines.peak_bytes)
+    return f"it makes the peak: {most} of the {all_of_it} that are allocated then"
 
 
 def line_title(line: ProgramLine | None) -> str:
@@ -76,25 +112,81 @@ def line_title(line: ProgramLine | None) -> str:
     return f"{words.plain_name(Path(line.file).name, 40)}:{line.number}{inside}"
 
 
-def summary_lines(recording: Recording) -> tuple[Paragraph, ...]:
-    """Return the lines whose memory was copied most, for a terminal; nothing where none was."""
-    if recording.lines is None:
+def culprit_section(recording: Recording, title: str) -> Iterator[Section]:
+    """Yield the lines to look at, by number; nothing where no line is to blame."""
+    lines = recording.lines
+    found = () if lines is None else culprits(lines)
+    if lines is not None and found:
+        shown = found[:_MOST_SHOWN]
+        tasks = Tasks(
+            tuple(_task(one.line, blamed(one, lines), lines) for one in shown),
+            most=4,
+            are_places=True,
+        )
+        blocks: tuple[Block, ...] = (tasks,)
+        if len(back := [one.line for one in shown if one.fault is Fault.RETURNS]) > 1:
+            together = words.size(sum(one.peak_bytes for one in back))
+            blocks += (Paragraph(f"{_TOGETHER} {together}."),)
+        yield Section(title, blocks, "look-first")
+
+
+def summary_lines(recording: Recording) -> tuple[Block, ...]:
+    """Return what moved of lines that are not to blame; nothing where lines are not known."""
+    lines = recording.lines
+    if lines is None:
         return ()
-    moved = [one for one in recording.lines.by_line() if one.moved.copied_bytes]
+    blamed_lines = {one.line.line for one in culprits(lines)[:_MOST_SHOWN]}
+    moved = [one for one in lines.by_line() if one.moved.copied_bytes]
+    others = [one for one in moved if one.line not in blamed_lines]
+    if not blamed_lines:
+        how = f" ({lines.how})" if moved else ""
+        return (
+            Paragraph(f"by line: {_no_culprit(lines)}{how}"),
+            Tasks(tuple(_task(one, told(one), lines) for one in moved[:_MOST_SHOWN]), most=4),
+        )
+    if not others:
+        return ()
+    some = "another line" if len(others) == 1 else f"{len(others)} other lines"
+    nbytes = words.size(sum(one.moved.copied_bytes for one in others))
+    return (Paragraph(f"by line: {nbytes} of {some} moved: see --json or --html"),)
+
+
+def has_culprit(recording: Recording) -> bool:
+    """Return whether there is a line to look at first."""
+    return recording.lines is not None and bool(culprits(recording.lines))
+
+
+def _no_culprit(lines: LineTraffic) -> str:
+    """Return why no line is named."""
+    moved = {one.line: one.moved for one in lines.by_line() if one.moved.copied_bytes}
     if not moved:
-        return (Paragraph("by line: no memory of the program's lines moved"),)
-    blocks = [Paragraph("lines whose memory moved most")]
-    for number, one in enumerate(moved[:_MOST_IN_SUMMARY], 1):
-        blocks.append(Paragraph(line_title(one.line), lead=f"  {number}. ", indent="     "))
-        if one.line is not None and one.line.text:
-            text = words.plain_name(one.line.text, _TEXT_WIDTH)
-            blocks.append(Paragraph(text, lead="     ", indent="     "))
-        blocks.append(Paragraph(told(one), lead="     ", indent="     "))
-        if callers := _callers(recording.lines, one.line):
-            blocks.append(Paragraph(f"called by {callers}", lead="     ", indent="     "))
-    if (more := len(moved) - _MOST_IN_SUMMARY) > 0:
-        blocks.append(Paragraph(f"and {more} more in --json and --html", lead="     "))
-    return tuple(blocks)
+        return "no memory of the program's lines moved"
+    came, again, evicted = (
+        words.size(sum(getattr(one, name) for one in moved.values()))
+        for name in ("to_device_bytes", "returned_bytes", "evicted_bytes")
+    )
+    if None in moved and 2 * moved[None].copied_bytes > sum(m.copied_bytes for m in moved.values()):
+        return f"{words.size(moved[None].copied_bytes)} moved with {_NOBODY}: {_WHY_NOBODY}"
+    return f"no line is to blame: {came} came to the device, {again} again; evicted {evicted}"
+
+
+def _task(one: LineSum, said: str, lines: LineTraffic) -> Task:
+    text = "" if one.line is None else f": {words.plain_name(one.line.text, _TEXT_WIDTH)}"
+    notes = []
+    if library := _library(lines, one):
+        notes.append(f"allocated by {library}")
+    if callers := _callers(lines, one.line):
+        notes.append(f"called by {callers}")
+    return Task(f"{line_title(one.line)}{text}", said, "; ".join(notes))
+
+
+def _library(lines: LineTraffic, one: LineSum) -> str:
+    """Return the library by way of which a line allocated most; empty for none that is known."""
+    paths = [path for path in lines.paths if lines.users_line(path) == one.line]
+    most = max(paths, key=lambda path: path.peak_bytes)
+    if not most.users:
+        return ""
+    return library_name(lines.lines[most.lines[most.users - 1]].file)
 
 
 def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
@@ -103,13 +195,18 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
     if lines is None:
         return
     sums = lines.by_line()
-    rows = [_row(one) for one in sums[:_MOST_IN_PAGE]]
-    if more := len(sums) - len(rows):
-        rows.append((f"and {more} more lines in the JSON report",))
+    moved = [one for one in sums if one.moved != MovedBytes()]
+    rows = [_row(one) for one in moved[:_MOST_IN_PAGE]]
     blocks: list[Block] = [
         Paragraph(f"What moved, by the line that allocated it: {lines.how}. {_HOLDS_CODE}"),
-        Table(titled(_TITLES, right=False), tuple(rows), "Lines whose memory moved most"),
     ]
+    if not culprits(lines):
+        blocks.append(Paragraph(f"{_no_culprit(lines)}.", "verdict"))
+    if more := len(moved) - len(rows):
+        rows.append((f"and {more} more lines in the JSON report",))
+    if rows:
+        title = "Lines whose memory moved most"
+        blocks.append(Table(titled(_TITLES, right=False), tuple(rows), title))
     if (chart := flame(lines)) is not None:
         blocks.append(dataclasses.replace(chart, name=f"{prefix}{chart.name}"))
     busiest = sorted(lines.paths, key=lambda path: -path.moved.copied_bytes)[:_MOST_IN_PAGE]
@@ -146,6 +243,10 @@ def as_dict(recording: Recording) -> dict[str, Any] | None:
     return {
         "how": lines.how,
         "lines": [_where(line) for line in lines.lines],
+        "culprits": [
+            {**_where(one.line.line), "fault": one.fault.value, "told": blamed(one, lines)}
+            for one in culprits(lines)
+        ],
         "by_line": [
             {
                 **_where(one.line),
@@ -189,6 +290,7 @@ def _values(line: ProgramLine) -> tuple[str | int, ...]:
 def _sums(one: LineSum | CallPath) -> dict[str, Any]:
     return {
         "allocations": one.allocations,
+        "allocated_bytes": sum(one.allocated),
         "live_bytes": one.live_bytes,
         "peak_bytes": one.peak_bytes,
         **dataclasses.asdict(one.moved),
@@ -210,15 +312,16 @@ def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
     return "; ".join(
         f"{_NO_CALLER if caller is None else line_title(caller)}: {words.size(nbytes)}"
         for caller, nbytes in busiest
+        if nbytes
     )
 
 
 def _row(one: LineSum) -> tuple[str, ...]:
     return (
         line_title(one.line),
-        "" if one.line is None else words.plain_name(one.line.text, 80),
-        told(one),
+        "" if one.line is None else words.plain_name(one.line.text, _CELL_WIDTH),
         words.size(one.peak_bytes),
+        told(one) if one.line is not None else f"{told(one)}; {_WHY_NOBODY}",
     )
 
 

@@ -83,10 +83,14 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """What to do, by number. A terminal shows `most` lines of each message, 0 for all."""
+    """What to do, by number. A terminal shows `most` lines of each message, 0 for all.
+
+    Where they `are_places` to look at, they begin with names, which stay as they are written.
+    """
 
     items: tuple[Task, ...]
     most: int = 0
+    are_places: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

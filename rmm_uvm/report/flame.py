@@ -21,6 +21,7 @@ _MOST_BANDS = 300
 _MOST_NAMED = 60
 _NARROWEST = 0.002  # of all bytes
 _NARROWEST_NAMED = 0.06
+_MOST_LETTERS = 110  # in all bytes; so that no name is wider than its band
 _HOVER = (("line", "@line"), ("code", "@text"), ("copied", "@size"))
 
 
@@ -103,7 +104,9 @@ def _bands(
                 "bottom": lane + 0.96,
                 "middle": lane + 0.5,
                 "fill": style.STAGE_FILLS[lane % len(style.STAGE_FILLS)],
-                "name": f"{function} {place}",
+                "name": words.plain_name(
+                    f"{function} {place}", int(_MOST_LETTERS * callee.nbytes / all_bytes) or 1
+                ),
                 "line": f"{words.plain_name(line.file)}:{line.number}",
                 "text": words.plain_name(line.text, 120),
                 "size": words.size(callee.nbytes),

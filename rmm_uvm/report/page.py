@@ -70,7 +70,8 @@ def page(recording: Recording) -> Document:
         title="Memory report" + (" (simulated)" if recording.simulated else ""),
         opening=(*[SIMULATED] * recording.simulated, Paragraph(watched(recording))),
         sections=(
-            Section("What to do", advised(recording), "advice"),
+            *by_line.culprit_section(recording, "Look here first"),
+            *_what_to_do(recording),
             *sections(recording, len(recording.devices), has_hint=True),
         ),
     )
@@ -135,6 +136,12 @@ def advised(recording: Recording) -> tuple[Block, ...]:
         return (Tasks(advice) if advice else Paragraph(verdict(recording), "verdict"),)
     failed = Paragraph(words.plain_name(recording.failure, 300), "failed")
     return (failed, Tasks(advice)) if advice else (failed,)
+
+
+def _what_to_do(recording: Recording) -> Iterator[Section]:
+    # Beside a line to look at, "nothing to do" would be wrong.
+    if recording.findings or recording.failure or not by_line.has_culprit(recording):
+        yield Section("What to do", advised(recording), "advice")
 
 
 def _task(one: Advice, recording: Recording) -> Task:

@@ -66,9 +66,12 @@ _BY_DRIVER_NOTE = "by driver: evicted by the kernel driver, and not for the budg
 
 def summary(recording: Recording) -> Document:
     """Return what a terminal shows of a recording."""
-    before = [_advice(recording), *_devices(recording)]
-    if moved := by_line.summary_lines(recording):
-        before.append(Section("", moved))
+    before = [*by_line.culprit_section(recording, "look here first")]
+    if not before or recording.findings or recording.failure:
+        before.append(_advice(recording))
+    before += _devices(recording)
+    if lines := by_line.summary_lines(recording):
+        before.append(Section("", lines))
     end = _end(recording)
     rest = Document((*before, end), tuple(_head(recording)))
     stages = _stages(recording, LINES - len(lines_of(rest)))
@@ -97,11 +100,13 @@ def cell_summary(
         reason = OFF if off else missing[0] if missing else "no device"
         seconds = words.clock_text(end_seconds - begin_seconds)
         lines.append(f"{name}: {seconds}, memory could not be watched: {reason}")
-    blocks = [Paragraph(line, fit="keep") for line in lines]
+    blocks: list[Block] = [Paragraph(line, fit="keep") for line in lines]
     for one in collect(made):
         remedy = words.plain_name(one.finding.remedy, 200)
         said = words.plain_name(message(one.finding, recording), 300)
         blocks.append(Paragraph(f"{remedy}: {said}", lead="  * ", indent="    "))
+    for section in by_line.culprit_section(recording, ""):
+        blocks += (Paragraph("look here first"), *section.blocks)
     blocks += by_line.summary_lines(recording)
     return as_text(Document((), tuple(blocks)), _CELL_WIDTH)
 

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 __all__ = [
     "CodeLine",
     "Place",
+    "library_name",
     "line_here",
     "outermost_of_program",
     "place_of",
@@ -202,6 +203,20 @@ def users_place(files: Sequence[str]) -> int | None:
         if wanted in whose:
             return whose.index(wanted)
     return None
+
+
+def library_name(file: str) -> str:
+    """Return the package of an installed library that a file is of; empty for other files.
+
+    Examples
+    --------
+    >>> library_name("/venv/lib/python3.11/site-packages/cudf/core/frame.py")
+    'cudf'
+    >>> library_name("/venv/lib/python3.11/site-packages/six.py"), library_name("/home/me/etl.py")
+    ('six', '')
+    """
+    inside = [file.rpartition(each)[2] for each in _SITES if each in file]
+    return inside[0].partition(os.sep)[0].removesuffix(".py") if inside else ""
 
 
 def outermost_of_program(files: Sequence[str]) -> int:

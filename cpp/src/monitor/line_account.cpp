@@ -55,6 +55,30 @@ void enter_busy(std::vector<object_account>& busiest, object_account const& obje
 
 }  // namespace
 
+void progress::advance(std::uint64_t by) noexcept
+{
+  bytes += by;
+  while (stretch_of(bytes) >= most_stretches) {
+    ++shift;
+  }
+}
+
+void bytes_by_stretch::join(progress const& run) noexcept
+{
+  for (; shift < run.shift; ++shift) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      auto const two = 2 * i;
+      bytes[i]       = two < bytes.size() ? bytes[two] + bytes[two + 1] : 0;
+    }
+  }
+}
+
+std::uint64_t& bytes_by_stretch::at(std::uint64_t moment, progress const& run) noexcept
+{
+  join(run);
+  return bytes[run.stretch_of(moment)];
+}
+
 void line_account::close() noexcept
 {
   open_ = false;
@@ -81,6 +105,7 @@ void line_account::allocated(int, memory_range range, stream_handle) noexcept
   try {
     forget(range);
     piece made{range.bytes, {++allocations_, path, range.bytes, true, {}}, range.bytes};
+    made.made = run_.bytes;
     pieces_.insert_or_assign(range.address, made);
   } catch (std::bad_alloc const&) {
     return;  // what moves of it is nobody's
@@ -88,7 +113,20 @@ void line_account::allocated(int, memory_range range, stream_handle) noexcept
   auto& account = paths_[path];
   ++account.allocations;
   account.live_bytes += range.bytes;
-  account.peak_bytes = std::max(account.peak_bytes, account.live_bytes);
+  account.allocated.at(run_.bytes, run_) += range.bytes;
+  account.held.at(run_.bytes, run_) += range.bytes;
+  if (account.live_bytes > account.peak_bytes) {
+    account.peak_bytes   = account.live_bytes;
+    account.held_at_peak = account.held;
+  }
+  live_bytes_ += range.bytes;
+  peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  // Not each small allocation at the top makes another peak.
+  if (live_bytes_ > about_peak_bytes_ + about_peak_bytes_ / 16) {
+    about_peak_bytes_ = live_bytes_;
+    peak_moment_      = run_.bytes;
+  }
+  run_.advance(range.bytes);
 }
 
 void line_account::freed(int, memory_range range, stream_handle) noexcept
@@ -97,9 +135,13 @@ void line_account::freed(int, memory_range range, stream_handle) noexcept
   std::lock_guard const lock{mutex_};
   auto const found = pieces_.find(range.address);
   if (!open_ || found == pieces_.end() || !found->second.object.live) { return; }
-  auto& object = found->second.object;
-  object.live  = false;
-  paths_[object.path].live_bytes -= std::min(paths_[object.path].live_bytes, object.bytes);
+  auto& object  = found->second.object;
+  object.live   = false;
+  auto& account = paths_[object.path];
+  account.live_bytes -= std::min(account.live_bytes, object.bytes);
+  auto& held = account.held.at(found->second.made, run_);
+  held -= std::min(held, object.bytes);
+  live_bytes_ -= std::min(live_bytes_, object.bytes);
   retire(object);
 }
 
@@ -121,6 +163,7 @@ void line_account::moved(memory_range within, std::size_t bytes, traffic what) n
   // Which of the pages moved is not told where only some did: then each owner has its share.
   std::size_t rest_bytes = std::min(bytes, owned_bytes);
   add(paths_[nobody].moved, bytes - rest_bytes, what);
+  if (what != traffic::dropped && what != traffic::renewed) { run_.advance(bytes); }
   std::size_t rest_owned = owned_bytes;
   for (auto each = first; each != last && rest_bytes > 0; ++each) {
     auto const part = part_of(*each);
@@ -140,12 +183,25 @@ void line_account::enter(piece& owner, std::uint64_t bytes, traffic what) noexce
   } else {
     owner.new_bytes -= is_new;
   }
+  // Which pages these are is not known: what had left comes first. Of what came, all but what was
+  // new had been there before, also where nobody was told that it left.
+  std::uint64_t returned = 0;
+  if (what == traffic::asked) { returned = std::min(owner.away_bytes, bytes); }
+  if (what == traffic::brought || what == traffic::faulted) {
+    returned = std::max(std::min(owner.away_bytes, bytes), bytes - is_new);
+  }
+  owner.away_bytes -= std::min(owner.away_bytes, returned);
+  if (what == traffic::evicted || what == traffic::read_back) { owner.away_bytes += bytes; }
+  owner.away_bytes = std::min<std::uint64_t>(owner.away_bytes, owner.bytes - owner.new_bytes);
   if (owner.object.live && (what == traffic::dropped || what == traffic::renewed)) {
     return;  // before it is written: what was there was another's
   }
   if (what == traffic::asked) { bytes -= is_new; }
-  add(paths_[owner.object.path].moved, bytes, what);
-  if (owner.object.live) { add(owner.object.moved, bytes, what); }
+  for (auto* const moved : {&paths_[owner.object.path].moved, &owner.object.moved}) {
+    if (moved == &owner.object.moved && !owner.object.live) { continue; }
+    add(*moved, bytes, what);
+    moved->returned += returned;
+  }
 }
 
 /** @brief Addresses are handed out anew: what was there before has lost them. */
@@ -224,7 +280,16 @@ std::uint32_t line_account::line_of(code_place const& place)
 line_report line_account::report() const
 {
   std::lock_guard const lock{mutex_};
-  line_report told{lines_, paths_, busiest_};
+  line_report told{lines_,
+                   paths_,
+                   busiest_,
+                   run_.stretch_of(run_.bytes),
+                   peak_bytes_,
+                   run_.stretch_of(peak_moment_)};
+  for (auto& path : told.paths) {
+    path.allocated.join(run_);
+    path.held_at_peak.join(run_);
+  }
   for (auto const& [address, each] : pieces_) {
     if (each.object.live) { enter_busy(told.objects, each.object); }
   }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -217,6 +218,61 @@ TEST_F(LineAccount, WhatWasUsedIsNotNewAnyMore)
   account.moved({100, 100}, 100, traffic::renewed);
   EXPECT_EQ(at(2).moved.dropped, 100U);
   EXPECT_EQ(at(2).moved.brought, 100U);
+}
+
+TEST_F(LineAccount, WhatComesAfterItLeftHasReturned)
+{
+  allocate(0, 100, 4);
+  account.moved({0, 100}, 100, traffic::faulted);  // what the host had written
+  EXPECT_EQ(at(4).moved.returned, 0U);
+  account.moved({0, 30}, 30, traffic::evicted);
+  account.moved({0, 20}, 20, traffic::read_back);
+  account.moved({0, 100}, 40, traffic::asked);
+  account.moved({0, 100}, 60, traffic::asked);  // of these 10 had left, and the others are there
+  EXPECT_EQ(at(4).moved.returned, 50U);
+  account.moved({0, 10}, 10, traffic::brought);  // it must have left, though nobody was told
+  EXPECT_EQ(at(4).moved.returned, 60U);
+  // Part of what is new leaves, and comes back.
+  allocate(1000, 100, 6);
+  account.moved({1000, 100}, 10, traffic::evicted);
+  account.moved({1000, 100}, 10, traffic::brought);
+  EXPECT_EQ(at(6).moved.returned, 10U);
+  account.moved({1000, 100}, 10, traffic::evicted);
+  account.moved({1000, 100}, 100, traffic::dropped);
+  account.moved({1000, 100}, 100, traffic::brought);  // nothing was left of it
+  EXPECT_EQ(at(6).moved.returned, 10U);
+}
+
+TEST_F(LineAccount, TheMostIsToldByWhenItWasAllocated)
+{
+  // Line 4 keeps everything, line 6 nothing; then line 8 needs much at once.
+  for (std::size_t i = 0; i < 64; ++i) {
+    allocate(1000 * i, 10, 4);
+    allocate(1000 * i + 500, 10, 6);
+    account.moved({1000 * i, 10}, 10, traffic::evicted);
+    free(1000 * i + 500, 10);
+  }
+  allocate(1'000'000, 700, 8);
+  allocate(2'000'000, 1, 10);  // makes no peak of its own
+  free(0, 10);                 // when the most was over
+  auto const told = account.report();
+  EXPECT_EQ(told.peak_bytes, 640U + 700 + 1);
+  // 64 times 30 bytes and 701 are eleven stretches of 256 bytes.
+  ASSERT_EQ(told.last_stretch, 10U);
+  EXPECT_EQ(told.peak_stretch, 7U);
+  auto const sum = [](bytes_by_stretch const& each) {
+    return std::accumulate(each.bytes.begin(), each.bytes.end(), std::uint64_t{0});
+  };
+  auto const kept = at(4);
+  EXPECT_EQ(sum(kept.held_at_peak), 640U);
+  EXPECT_EQ(sum(kept.allocated), 640U);
+  for (std::size_t i = 0; i < 7; ++i) {
+    EXPECT_NEAR(static_cast<double>(kept.held_at_peak.bytes[i]), 256.0 / 3, 10) << i;
+  }
+  EXPECT_EQ(sum(at(6).allocated), 640U);
+  EXPECT_EQ(sum(at(6).held_at_peak), 10U);
+  EXPECT_EQ(at(6).held_at_peak.bytes[0], 10U);
+  EXPECT_EQ(at(8).held_at_peak.bytes[7], 700U);
 }
 
 TEST_F(LineAccount, AThreadWithoutPythonHasNoLine)

@@ -91,7 +91,7 @@ class WatchedLines:
         """Return what is known so far; None where nothing can be."""
         if self._account is None or not self._how:
             return None
-        read_lines, told_paths, told_objects = self._account.report()
+        read_lines, told_paths, told_objects, *peak = self._account.report()
         told_lines = [(file, _function(name), number) for file, name, number in read_lines]
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
         files = [file for file, _, _ in distinct]
@@ -110,10 +110,17 @@ class WatchedLines:
         paths: dict[tuple[int, ...], CallPath] = {}
         number_of: list[int] = []  # of a path among those that differ in lines
         order: dict[tuple[int, ...], int] = {}
-        for numbers, allocations, live_bytes, peak_bytes, moved in told_paths:
+        for numbers, allocations, live_bytes, peak_bytes, moved, *by_stretch in told_paths:
             lines = kept(numbers)
-            users = users_place([files[number] for number in lines])
-            path = CallPath(lines, users, allocations, live_bytes, peak_bytes, MovedBytes(*moved))
+            path = CallPath(
+                lines,
+                users_place([files[number] for number in lines]),
+                allocations,
+                live_bytes,
+                peak_bytes,
+                MovedBytes(*moved),
+                *by_stretch,
+            )
             paths[lines] = paths[lines].joined(path) if lines in paths else path
             number_of.append(order.setdefault(lines, len(order)))
         return LineTraffic(
@@ -127,6 +134,7 @@ class WatchedLines:
                 MovedObject(number, number_of[path], nbytes, live, MovedBytes(*moved))
                 for number, path, nbytes, live, moved in told_objects
             ),
+            *peak,
         )
 
     def _look(self, adaptor: UvmResourceAdaptor) -> None:

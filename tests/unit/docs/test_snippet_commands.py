@@ -33,6 +33,9 @@ NOT_RUN: Mapping[str, str] = {
     "rmm-uvm doctor --measure": MEASURES,
     "rmm-uvm doctor --measure --save my-workstation": MEASURES,
     "rmm-uvm doctor --measure --json figures.json": MEASURES,
+    "rmm-uvm run --lines --device simulated:64MiB --html loop.html docs/lines/loop.py 4": (
+        "another program: tests/scenarios/test_guilty_lines.py runs it"
+    ),
     "rmm-uvm run --torch train.py --epochs 3": "a GPU: test_torch_run.py has one that is not real",
 }
 # What would go on until Ctrl-C is told to end.

@@ -23,7 +23,9 @@ LIBRARY = "/venv/lib/python3.11/site-packages/frames/core.py"
 
 
 def path_of(*lines: int, users: int | None = 0, mib: int = 1) -> CallPath:
-    return CallPath(lines, users, 1, mib * MIB, mib * MIB, MovedBytes(brought_bytes=mib * MIB))
+    nbytes = mib * MIB
+    moved = MovedBytes(brought_bytes=nbytes, returned_bytes=nbytes)
+    return CallPath(lines, users, 1, nbytes, nbytes, moved, (nbytes // 2,), (nbytes,))
 
 
 def recording_of(lines: tuple[ProgramLine, ...], *paths: CallPath) -> Recording:
@@ -70,7 +72,7 @@ def test_figures_of_deep_paths_name_each_line_once() -> None:
         "text": text,
     }
     assert figures["by_path"][3]["lines"] == list(range(3, 80))
-    assert Report(recording).to_json().count(text) == 80 + 7  # and by line
+    assert Report(recording).to_json().count(text) == 80 + 7 + 7  # and by line, and as culprits
     assert len(json.dumps(figures)) < 500_000
 
 
@@ -83,6 +85,6 @@ def test_dropped_bytes_of_a_line_are_told_as_its_share_of_the_blocks() -> None:
 def test_memory_of_no_known_line_is_told_with_all_reasons() -> None:
     text = " ".join(Report(recording_of((), path_of(users=None))).text(100).split())
     assert (
-        "1. no line known: allocated earlier, by no thread of Python, or on a path past the "
-        "first 65,536 " in text
+        "by line: 1.00 MiB moved with no line known: allocated earlier, by no thread of Python, or "
+        "on a path past the first 65,536 " in text
     )

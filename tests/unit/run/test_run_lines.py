@@ -50,6 +50,13 @@ def scratch(n): return rmm.DeviceBuffer(size=n * MIB)
 for each in range(30):
     use(scratch(4 + 2 * (each % 4)), write=True)
 """
+STREAM = """
+def load(): return rmm.DeviceBuffer(size=4 * MIB)
+for _ in range(24):
+    part = load()
+    device.cpu_touch(part.ptr, part.size, write=True)
+    use(part)
+"""
 FITS = """
 def load(n): return [rmm.DeviceBuffer(size=4 * MIB) for _ in range(n)]
 for part in load(4):
@@ -79,8 +86,9 @@ def test_a_loop_over_parts_is_the_line_that_loads_them(
         one["brought_bytes"] + one["faulted_bytes"] for one in report["lines"]["by_line"]
     )
     assert to_device == report["devices"][0]["host_to_device_bytes"]
+    assert report["lines"]["culprits"][0]["line"] == top["line"]
     assert f"1. script.py:{top['line']} in load" in told
-    assert f"brought back {top['times']:.0f} times, " in told
+    assert f"its memory comes back {top['times']:.0f} times, " in told
 
 
 @pytest.mark.parametrize("n", [16, 24])
@@ -92,6 +100,8 @@ def test_a_leak_is_the_line_that_keeps_what_it_made(tmp_path: Path, n: int, step
     top = report["lines"]["by_line"][0]
     assert top["function"] == "remember"
     assert top["live_bytes"] == top["peak_bytes"] == n * 4 << 20
+    (culprit,) = report["lines"]["culprits"]
+    assert (culprit["line"], culprit["fault"]) == (top["line"], "grows")
     assert f"1. script.py:{top['line']} in remember" in told
     others = report["lines"]["by_line"][1:]
     assert all(one["live_bytes"] <= 4 << 20 for one in others)
@@ -101,6 +111,14 @@ def test_a_leak_is_the_line_that_keeps_what_it_made(tmp_path: Path, n: int, step
 def test_a_program_whose_memory_fits_has_no_culprit(tmp_path: Path, program: str) -> None:
     _, told = figures(tmp_path, program)
     assert "by line: no memory of the program's lines moved" in told
+
+
+def test_parts_that_the_host_writes_and_that_are_used_once_have_no_culprit(tmp_path: Path) -> None:
+    report, told = figures(tmp_path, STREAM)
+    (line,) = report["lines"]["by_line"]
+    assert line["brought_bytes"] + line["faulted_bytes"] == line["allocated_bytes"] == 96 << 20
+    assert report["lines"]["culprits"] == []
+    assert "by line: no line is to blame: 96.00 MiB came to the device" in " ".join(told.split())
 
 
 def test_a_pool_that_the_program_makes_itself_is_known_from_its_first_allocation(

@@ -100,9 +100,10 @@ def test_a_budget_brings_back_evicts_and_drops(make: Make, device: SimulatedDevi
     assert found.moved.evicted_bytes == total.device_to_host_bytes > 32 * MIB
     assert lines_of(m).objects[0].nbytes == 8 * MIB
     told = Report(recording).text(60)
-    _, title, ours = told.partition("lines whose memory moved most\n")
+    _, title, ours = told.partition("look here first\n")
     assert title
-    assert ours.startswith("  1. test_monitor_lines.py:")
+    assert ours.startswith("1. test_monitor_lines.py:")
+    assert f"its memory comes back {found.times:.0f} times, " in ours
     assert max(map(len, ours.splitlines())) <= 60
 
 
@@ -377,7 +378,7 @@ def test_a_line_with_several_callers_names_them_and_equal_paths_are_one(
 
     with make(lines=True) as m:
         held = [(from_here(), 4 * MIB), *((pointer, 2 * MIB) for pointer in from_there())]
-        for pointer, nbytes in held:
+        for pointer, nbytes in 3 * held:
             device.touch(pointer, nbytes, write=True)
             device.cpu_touch(pointer, nbytes)
         recording = m.recording()
@@ -386,10 +387,10 @@ def test_a_line_with_several_callers_names_them_and_equal_paths_are_one(
     assert [lines.paths[one.path].allocations for one in lines.objects] == [1, 4, 4]
     told = Report(recording).text(100)
     number = first.__code__.co_firstlineno + 1
-    assert f"1. test_monitor_lines.py:{number} in first\n" in told
+    assert f"1. test_monitor_lines.py:{number} in first: return pool.allocate(nbytes)\n" in told
     _, _, callers = told.partition("called by ")
     assert re.match(
-        r"test_monitor_lines.py:\d+ in \S*from_here: 4.00 MiB; "
-        r"test_monitor_lines.py:\d+ in \S*from_there.*: 4.00 MiB ",
+        r"test_monitor_lines.py:\d+ in \S*from_here: 20.00 MiB; "
+        r"test_monitor_lines.py:\d+ in \S*from_there.*: 20.00 MiB",
         " ".join(callers.split()),
     )

@@ -42,6 +42,7 @@ struct moved_bytes {
   std::uint64_t evicted{0};    ///< from the device, to the host or another GPU
   std::uint64_t read_back{0};  ///< to the host, because the CPU used it
   std::uint64_t dropped{0};    ///< given up after the free, without a copy
+  std::uint64_t returned{0};   ///< of `brought` and `faulted`: had been on the device before
 
   [[nodiscard]] std::uint64_t copied() const noexcept
   {
@@ -49,12 +50,39 @@ struct moved_bytes {
   }
 };
 
+/** @brief How far a run is: bytes that were allocated and copied until now. */
+struct progress {
+  static constexpr std::size_t most_stretches = 16;  ///< equal ones, that a run is divided into
+  std::uint64_t bytes{0};
+  unsigned shift{0};  ///< a stretch has 2^shift bytes
+
+  [[nodiscard]] std::size_t stretch_of(std::uint64_t moment) const noexcept
+  {
+    return static_cast<std::size_t>(moment >> shift);
+  }
+  void advance(std::uint64_t by) noexcept;
+};
+
+/** @brief Bytes, by the stretch of the run in which they were allocated. */
+struct bytes_by_stretch {
+  std::array<std::uint64_t, progress::most_stretches> bytes{};
+  unsigned shift{0};  ///< as of `progress`
+
+  /** @brief Joins stretches until they are as long as the run's. */
+  void join(progress const& run) noexcept;
+  /** @brief Joins stretches, and returns the bytes of the one that a moment is in. */
+  [[nodiscard]] std::uint64_t& at(std::uint64_t moment, progress const& run) noexcept;
+};
+
 /** @brief What was allocated by one path of calls, and what moved of it. */
 struct path_account {
   std::vector<std::uint32_t> lines;  ///< numbers of lines, the innermost first; empty: unknown
   std::uint64_t allocations{0};
-  std::uint64_t live_bytes{0};  ///< now
-  std::uint64_t peak_bytes{0};  ///< the most at a time
+  std::uint64_t live_bytes{0};    ///< now
+  std::uint64_t peak_bytes{0};    ///< the most at a time
+  bytes_by_stretch allocated;     ///< all of them
+  bytes_by_stretch held;          ///< what is live now
+  bytes_by_stretch held_at_peak;  ///< what was live when that was the most, for the first time
   moved_bytes moved;
 };
 
@@ -72,6 +100,9 @@ struct line_report {
   std::vector<code_line> lines;
   std::vector<path_account> paths;      ///< the first: of nobody's line
   std::vector<object_account> objects;  ///< those that moved most, the busiest first
+  std::size_t last_stretch{0};          ///< of the run: the one that it is in now
+  std::uint64_t peak_bytes{0};          ///< the most at a time, of all paths together
+  std::size_t peak_stretch{0};          ///< in which that was nearly reached first
 };
 
 /**
@@ -101,8 +132,10 @@ class line_account final : public memory_observer {
  private:
   struct piece {  // of addresses, all of one allocation
     std::size_t bytes{0};
-    object_account object;     // what moved of it, while it is live
-    std::size_t new_bytes{0};  // nothing is in them: not used yet, or discarded
+    object_account object;        // what moved of it, while it is live
+    std::size_t new_bytes{0};     // nothing is in them: not used yet, or discarded
+    std::uint64_t away_bytes{0};  // left the device, and did not come back
+    std::uint64_t made{0};        // how far the run was when it was allocated
   };
   using pieces = std::map<std::uintptr_t, piece>;
 
@@ -124,6 +157,11 @@ class line_account final : public memory_observer {
   std::unordered_map<std::uint64_t, std::uint32_t> line_of_place_;
   std::vector<object_account> busiest_;
   std::uint64_t allocations_{0};
+  progress run_;
+  std::uint64_t live_bytes_{0};
+  std::uint64_t peak_bytes_{0};
+  std::uint64_t about_peak_bytes_{0};
+  std::uint64_t peak_moment_{0};  // when that was reached
 };
 
 }  // namespace rmm_uvm::monitor

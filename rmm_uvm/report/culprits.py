@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which lines are behind what moved, by rules that say why.
+
+A byte that comes to the device for the first time has to come. What leaves, and what comes back,
+would not have moved if all had fitted: that is what a line can be blamed for. Three faults are
+told apart, since each has another remedy:
+
+- it grows: when it had most, it held memory from each quarter of more than half the run, and other
+  lines allocated in between, so that this was not one long call;
+- its memory comes back: more bytes than it ever allocated, so that the same ones came again;
+- it makes the peak: where no line does either of these, the one that held most of those that
+  still allocated when the footprint came to its most. What others held was there before, and had
+  fitted.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rmm_uvm.recording.line_traffic import LineSum, LineTraffic
+
+__all__ = ["Culprit", "Fault", "culprits"]
+
+_SHARE = 0.1  # of all that could have been spared: below, others are to be looked at
+_LEFT = 0.1  # of what a growing line holds: below, nearly all of it fits
+_OVER = 0.05  # of a peak: below, it nearly fitted
+_QUARTERS = 4
+
+
+class Fault(enum.Enum):
+    """What is wrong with a line."""
+
+    RETURNS = "comes back"
+    GROWS = "grows"
+    PEAK = "makes the peak"
+
+
+class Culprit(NamedTuple):
+    """A line, and what is wrong with it."""
+
+    line: LineSum
+    fault: Fault
+
+
+def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
+    """Return the lines to look at, the worst first; none where no line is to blame."""
+    sums = lines.by_line()
+    spared_bytes = sum(one.moved.avoidable_bytes for one in sums)
+    if not spared_bytes:
+        return ()
+    allocated = _added([one.allocated for one in sums])
+    found = []
+    for one in sums:
+        if one.line is None or one.moved.avoidable_bytes < _SHARE * spared_bytes:
+            continue
+        if one.moved.evicted_bytes >= _LEFT * one.peak_bytes and _grows(one, allocated):
+            found.append(Culprit(one, Fault.GROWS))
+        elif one.times > 1:
+            found.append(Culprit(one, Fault.RETURNS))
+    if found:
+        return tuple(sorted(found, key=lambda each: -each.line.moved.avoidable_bytes))
+    highest = max(
+        (one for one in sums if _at_the_peak(one, lines.peak_stretch)),
+        key=lambda one: one.peak_bytes,
+        default=None,
+    )
+    evicted_bytes = sum(one.moved.evicted_bytes for one in sums)  # the CPU takes without need
+    if highest is None or evicted_bytes < _OVER * lines.peak_bytes:
+        return ()
+    return (Culprit(highest, Fault.PEAK),)
+
+
+def _grows(one: LineSum, allocated: Sequence[int]) -> bool:
+    """Return whether a line held memory of all of a long time in which others allocated too."""
+    held = [number for number, nbytes in enumerate(one.held) if nbytes]
+    begin, end = (held[0], held[-1] + 1) if held else (0, 0)
+    length = end - begin
+    if length < _QUARTERS or 2 * length <= len(allocated):
+        return False
+    parts = [
+        range(begin + length * number // _QUARTERS, begin + length * (number + 1) // _QUARTERS)
+        for number in range(_QUARTERS)
+    ]
+    return all(
+        any(one.held[number] for number in part)
+        and any(allocated[number] > one.allocated[number] for number in part)
+        for part in parts
+    )
+
+
+def _at_the_peak(one: LineSum, peak_stretch: int) -> bool:
+    """Return whether a line allocated what it had at most when the footprint was at its most."""
+    # What came from the host is what the program works on, and not what it makes of it.
+    came_bytes = one.moved.to_device_bytes - one.moved.returned_bytes
+    return (
+        one.line is not None
+        and any(one.held[peak_stretch : peak_stretch + 1])
+        and 2 * came_bytes < one.peak_bytes
+    )
+
+
+def _added(parts: Sequence[tuple[int, ...]]) -> list[int]:
+    return [sum(column) for column in zip(*parts, strict=False)]

@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which lines are to blame, of traffic that is made up; real programs are in tests/scenarios."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rmm_uvm.recording.line_traffic import CallPath, LineTraffic, MovedBytes, ProgramLine
+from rmm_uvm.report import Report
+from rmm_uvm.report.as_dict import as_dict
+from rmm_uvm.report.culprits import Fault, culprits
+from rmm_uvm.report.page import page
+
+from . import recordings
+
+MIB = 1 << 20
+RUN = 12  # stretches
+LEAKING = (8,) * RUN
+
+
+def one_of(
+    number: int,
+    allocated: tuple[int, ...],
+    held: tuple[int, ...] = (),
+    *,
+    evicted: int = 0,
+    returned: int = 0,
+    came: int = 0,
+) -> CallPath:
+    """Return what a line did; MiB, by stretch."""
+    held = held or allocated
+    padded = [(*each, *(0,) * (RUN - len(each))) for each in (allocated, held)]
+    by_stretch = [tuple(nbytes * MIB for nbytes in each) for each in padded]
+    moved = MovedBytes(
+        brought_bytes=(came + returned) * MIB,
+        evicted_bytes=evicted * MIB,
+        returned_bytes=returned * MIB,
+    )
+    return CallPath((number,), 0, 1, 0, sum(by_stretch[1]), moved, *by_stretch)
+
+
+def traffic(*paths: CallPath, peak: int = 100, peak_stretch: int = RUN - 1) -> LineTraffic:
+    lines = tuple(ProgramLine("/me/etl.py", n, "main", f"step {n}") for n in range(len(paths)))
+    return LineTraffic("all of it", lines, paths, (), peak * MIB, peak_stretch)
+
+
+def blamed(lines: LineTraffic) -> list[tuple[int, Fault]]:
+    return [(one.line.line.number, one.fault) for one in culprits(lines) if one.line.line]
+
+
+OTHER = one_of(1, (1,) * RUN, (1,))  # allocates all the time, keeps nothing, and stays
+
+
+@pytest.mark.parametrize(("returned", "found"), [(25, [(0, Fault.RETURNS)]), (24, [])])
+def test_memory_comes_back_from_more_than_all_of_it_on(
+    returned: int, found: list[tuple[int, Fault]]
+) -> None:
+    table = one_of(0, (24,), returned=returned)
+    assert blamed(traffic(table, OTHER)) == found
+
+
+def test_many_allocations_that_come_back_once_each_are_no_culprit() -> None:
+    parts = one_of(0, (24,) * RUN, (24,), returned=24 * RUN)
+    assert blamed(traffic(parts, OTHER)) == []
+
+
+def test_what_comes_for_the_first_time_is_nobodys_fault() -> None:
+    assert blamed(traffic(one_of(0, (24,) * RUN, (24,), came=24 * RUN), OTHER)) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [
+        (LEAKING, True),
+        ((0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8), True),  # after the data were loaded
+        ((8, 0, 0, 8, 0, 0, 8, 0, 0, 8, 0, 0), True),  # now and then
+        ((8,) * 6, False),  # half of the run: loading
+        ((48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 48), False),  # twice
+        ((0, 0, 0, 0, 0, 96), False),  # at once
+    ],
+)
+def test_a_line_grows_that_holds_memory_of_each_quarter_of_a_long_time(
+    held: tuple[int, ...], found: bool
+) -> None:
+    line = one_of(0, held, evicted=60)
+    growing = (0, Fault.GROWS) in blamed(traffic(line, OTHER))
+    assert growing is found
+
+
+def test_what_a_line_frees_does_not_hide_that_it_grows() -> None:
+    assert blamed(traffic(one_of(0, (50,) * RUN, LEAKING, evicted=60), OTHER))[0] == (
+        0,
+        Fault.GROWS,
+    )
+
+
+def test_a_cache_that_grows_and_is_read_is_told_to_grow() -> None:
+    cache = one_of(0, LEAKING, evicted=300, returned=300)
+    assert blamed(traffic(cache, OTHER)) == [(0, Fault.GROWS)]
+
+
+def test_one_long_call_is_a_peak_and_no_growth() -> None:
+    # Nobody else allocates meanwhile.
+    assert blamed(traffic(one_of(0, LEAKING, evicted=60), one_of(1, (4,)))) == [(0, Fault.PEAK)]
+
+
+def test_a_leak_that_nearly_fits_is_none() -> None:
+    assert blamed(traffic(one_of(0, LEAKING, evicted=9), OTHER, peak=1000)) == []
+
+
+def test_the_peak_is_of_the_largest_line_that_still_allocated_then() -> None:
+    table = one_of(0, (64,), evicted=30)
+    merge, sum_ = one_of(1, (0,) * 5 + (40,)), one_of(2, (0,) * 5 + (1,))
+    assert blamed(traffic(table, merge, sum_, peak_stretch=5)) == [(1, Fault.PEAK)]
+    # Of what is away less than a twentieth: it nearly fitted.
+    nearly = dataclasses.replace(table, moved=MovedBytes(evicted_bytes=4 * MIB))
+    assert blamed(traffic(nearly, merge, sum_, peak_stretch=5)) == []
+    # What comes from the host is what the program works on.
+    loaded = one_of(1, (0,) * 5 + (40,), came=40)
+    assert blamed(traffic(table, loaded, sum_, peak_stretch=5)) == [(2, Fault.PEAK)]
+
+
+def test_the_worst_line_comes_first_and_small_ones_are_left_out() -> None:
+    small = one_of(0, (1,), returned=3)
+    table = one_of(1, (10,), evicted=80, returned=80)
+    worse = one_of(2, (40,), evicted=90, returned=90)
+    lines = traffic(small, table, worse, one_of(3, (1,) * RUN, (1,)))
+    assert blamed(lines) == [(2, Fault.RETURNS), (1, Fault.RETURNS)]
+    recording = dataclasses.replace(recordings.fitting(), lines=lines)
+    text = " ".join(Report(recording).text(100).split())
+    assert "look here first 1. etl.py:2 in main: step 2 its memory comes back 2 times, " in text
+    assert "2. etl.py:1 in main: step 1 its memory comes back 8 times, 80.00 MiB in all" in text
+    assert "take turns on the device: together they have 50.00 MiB." in text
+    assert "nothing to do" not in text
+    assert [one["line"] for one in as_dict(recording)["lines"]["culprits"]] == [2, 1]
+
+
+def test_memory_of_no_known_line_is_not_blamed() -> None:
+    unknown = dataclasses.replace(one_of(0, (10,), evicted=80, returned=80), lines=(), users=None)
+    assert culprits(traffic(unknown, OTHER)) == ()
+
+
+def test_recordings_of_former_versions_blame_nobody() -> None:
+    moved = MovedBytes(brought_bytes=90 * MIB, evicted_bytes=90 * MIB)
+    assert culprits(traffic(CallPath((0,), 0, 1, 0, 10 * MIB, moved))) == ()
+
+
+def test_a_page_begins_with_the_line_to_look_at() -> None:
+    culprit = traffic(one_of(0, (24,), returned=72), OTHER)
+    none = traffic(one_of(0, (24,), came=24), OTHER)
+    titles = [
+        [one.title for one in page(dataclasses.replace(recordings.fitting(), lines=each)).sections]
+        for each in (culprit, none)
+    ]
+    assert titles[0][:2] == ["Look here first", "Which line"]
+    assert titles[1][:2] == ["What to do", "Which line"]
