@@ -64,7 +64,7 @@ def told(one: LineSum) -> str:
     --------
     >>> moved = MovedBytes(13 << 30, 0, 12 << 30, returned_bytes=12 << 30)
     >>> told(LineSum(None, 1, 0, 1 << 30, moved, allocated=(1 << 30,)))
-    'came 1.00 GiB, came back 12 times, 12.00 GiB; evicted 12.00 GiB'
+    'came 1.00 GiB; came back 12 times, 12.00 GiB; evicted 12.00 GiB'
     """
     moved = one.moved
     said = []
