@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +139,11 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     is_flag=True,
     help="Tell what moved by the program's lines; reports then hold code and paths of files.",
 )
+@click.option(
+    "--advise",
+    is_flag=True,
+    help="Do the run again on a model when it has ended, in other ways, and tell what saves time.",
+)
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a report with a timeline.")
 @click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")
 @click.option("--trace", type=_FILE, metavar="FILE", help="Write every allocation.")
@@ -173,6 +180,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not is_off():  # else nothing of this is done
         torch_memory.check(request)
         pool_check.check(request)
+    if request.advise and request.trace is None:
+        request = dataclasses.replace(request, scratch=tempfile.mkdtemp(prefix="rmm-uvm-run-"))
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
     what = PythonProgram(
@@ -204,6 +213,8 @@ def _run_command(request: RunRequest, words: Sequence[str]) -> int:
 
 
 def _request(options: dict[str, Any]) -> RunRequest:
+    if options["advise"] and options["no_pool"]:
+        raise ConfigurationError("--advise is about what the pool does: leave out --no-pool")
     driver, device = _device(options["device"])
     absolute = functools.partial(_absolute, options)
     return RunRequest(
@@ -221,6 +232,7 @@ def _request(options: dict[str, Any]) -> RunRequest:
         html=absolute("html"),
         json=absolute("json_file"),
         trace=absolute("trace"),
+        advise=options["advise"],
         on_finding=options["on_finding"],
         quiet=options["quiet"],
     )

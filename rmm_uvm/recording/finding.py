@@ -22,7 +22,8 @@ WARNING_OF: dict[str, type[errors.FindingWarning]] = {
     "waiting": errors.BudgetWarning,
     "monitor": errors.MonitorWarning,
 }
-"""The warning that each kind of finding becomes; its keys are all kinds there are."""
+"""The warning that each kind of finding becomes. Of "replayed" nobody is warned: it is found when a
+program has ended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Finding:
     Parameters
     ----------
     kind : str
-        A key of `WARNING_OF`.
+        A key of `WARNING_OF`, or "replayed": what would have helped, tried on a model.
     device_id : int
         CUDA ordinal.
     time_seconds : float

@@ -16,6 +16,9 @@ from rmm_uvm.support.off_switch import OFF
 __all__ = ["Advice", "about", "alike", "collect", "message", "verdict", "when"]
 
 
+_ORDER = {"replayed": 0, "monitor": 2}
+
+
 @dataclasses.dataclass(frozen=True)
 class Advice:
     """Findings of one kind on one device, as one.
@@ -36,7 +39,9 @@ class Advice:
 
 
 def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
-    """Return each piece of advice once, in order of its first time; what cannot be watched last.
+    """Return each piece of advice once, in order of its first time.
+
+    What was tried comes first, and what cannot be watched last.
 
     Examples
     --------
@@ -52,7 +57,7 @@ def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
         )
         for group in alike(findings)
     ]
-    return tuple(sorted(collected, key=lambda a: (a.finding.kind == "monitor", a.first_seconds)))
+    return tuple(sorted(collected, key=lambda a: (_ORDER.get(a.finding.kind, 1), a.first_seconds)))
 
 
 def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -65,8 +70,8 @@ def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def about(finding: Finding) -> tuple[str, int, str]:
     """Return what is the same for all findings that give one piece of advice."""
-    # Two sources that fail are two things; two evictions are one.
-    return finding.kind, finding.device_id, finding.message if finding.kind == "monitor" else ""
+    # Two sources that fail are two things, and two remedies; two evictions are one.
+    return finding.kind, finding.device_id, finding.message if finding.kind in _ORDER else ""
 
 
 def message(finding: Finding, recording: Recording) -> str:
@@ -85,7 +90,12 @@ def message(finding: Finding, recording: Recording) -> str:
 
 
 def when(advice: Advice, recording: Recording) -> str:
-    """Return how often something was found, when first, and in which stage that was."""
+    """Return how often something was found, when first, and in which stage that was.
+
+    Empty for what was found when all was over.
+    """
+    if advice.finding.kind == "replayed":
+        return ""
     stage = stage_at(recording, advice.first_seconds)
     in_stage = f" in stage {words.plain_name(stage, 40)}" if stage else ""
     first = f"at {words.clock_text(advice.first_seconds)}{in_stage}"

@@ -149,7 +149,7 @@ def _task(one: Advice, recording: Recording) -> Task:
     where = f"device {finding.device_id}, " if len(recording.devices) > 1 else ""
     said = words.plain_name(message(finding, recording), 300)
     remedy = words.plain_name(finding.remedy, 300)
-    return Task(remedy, said, f"{where}{when(one, recording)}")
+    return Task(remedy, said, f"{where}{when(one, recording)}".rstrip(", "))
 
 
 def _section(device: RecordedDevice, blocks: Sequence[Block], prefix: str = "") -> Section:

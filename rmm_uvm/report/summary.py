@@ -170,7 +170,9 @@ def _task(advice: Advice, recording: Recording) -> Task:
     finding = advice.finding
     where = f"device {finding.device_id}: " if len(recording.devices) > 1 else ""
     worst = "at worst, " if advice.count > 1 else ""
-    said = f"{when(advice, recording)}: {worst}{words.plain_name(message(finding, recording), 300)}"
+    said = f"{worst}{words.plain_name(message(finding, recording), 300)}"
+    if found := when(advice, recording):
+        said = f"{found}: {said}"
     return Task(words.plain_name(finding.remedy, 200), f"{where}{said}")
 
 

@@ -47,6 +47,10 @@ class RunRequest:
         What else to watch; each costs, see docs/metrics.md.
     html, json, trace : str or None
         Absolute paths of files to write.
+    advise : bool
+        Do the run again on a model when it has ended, in other ways.
+    scratch : str or None
+        A folder for a trace that nobody keeps, removed at the end.
     on_finding : {"warn", "log", "raise"}
         How warnings reach the program.
     quiet : bool
@@ -68,8 +72,15 @@ class RunRequest:
     html: str | None = None
     json: str | None = None
     trace: str | None = None
+    advise: bool = False
+    scratch: str | None = None
     on_finding: Literal["warn", "log", "raise"] = "warn"
     quiet: bool = False
+
+    @property
+    def written_trace(self) -> str | None:
+        """The trace that is written, kept or not."""
+        return self.trace or (self.scratch and f"{self.scratch}/run.trace")
 
     def setting(self, name: str) -> Any:
         """Return the plain value of a setting of the pool; its default where none was given."""

@@ -11,6 +11,7 @@ import datetime
 import functools
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -203,8 +204,27 @@ def _tell_command(
     _finish(request, recording, notes, sys.stderr)
 
 
+def _with_remedies(request: RunRequest, recording: Recording) -> tuple[Recording, list[str]]:
+    """Return the recording with what would have helped, and why it has nothing, in a line."""
+    from rmm_uvm.planner.afterwards import with_remedies
+
+    trace = Path(request.written_trace or "")
+    if not trace.is_file():
+        return recording, ["not tried on a model: no trace was written"]
+    try:
+        told, why = with_remedies(recording, trace, request.setting("prefetch"))
+    except Exception as error:  # the report stands without
+        return recording, [f"not tried on a model: {error or type(error).__name__}"]
+    return told, [why] if why else []
+
+
 def _finish(request: RunRequest, recording: Any, notes: list[str], stream: Any) -> None:
     body, problems = "", []
+    if recording is not None and request.advise:
+        recording, why = _with_remedies(request, recording)
+        notes = [*notes, *why]
+    if request.scratch is not None:
+        shutil.rmtree(request.scratch, ignore_errors=True)
     if recording is not None:
         reason = unwatched(recording)
         notes = about_watching(reason, notes)

@@ -209,7 +209,7 @@ class Watch:
             lines=request.lines,
             on_finding=request.on_finding,
             driver=None if request.pool else request.driver,
-            trace=request.trace,
+            trace=request.written_trace,
             publish=True,
         )
         monitor.start()

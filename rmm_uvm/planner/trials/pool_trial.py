@@ -47,7 +47,7 @@ _CHUNK_EVENTS = 8192  # between two looks at the progress bar
 class PoolSettings(NamedTuple):
     """Sizes of a pool, bytes, its prefetch mode, its budget, and whether uses are announced.
 
-    With `announced` kernels compute for `compute_seconds` in all, on a device that has them take no
+    With `paced` kernels compute for `compute_seconds` in all, on a device that has them take no
     time of their own.
     """
 
@@ -56,6 +56,7 @@ class PoolSettings(NamedTuple):
     prefetch: PrefetchMode
     budget: Budget | None = None
     announced: bool = False
+    paced: bool = False
     compute_seconds: float = 0.0
 
 
@@ -104,11 +105,12 @@ def pool_seconds(
                 upstream, settings.initial_bytes, settings.maximum_bytes
             )
         mr = UvmResourceAdaptor(pool, prefetch=settings.prefetch)
-        announcing = None
-        if settings.announced:
-            announcing = _Announcing(
+        pace = None
+        if settings.paced:
+            pace = _Pace(
                 mr.managed_mr.residency,
                 touch_seconds(workload, settings.compute_seconds).tolist(),
+                announces=settings.announced,
                 budget=settings.budget is not None,
             )
 
@@ -122,7 +124,7 @@ def pool_seconds(
                 with replaying_here(workload):
                     raise
 
-        _run(workload, device, mr, allocate, progress, announcing)
+        _run(workload, device, mr, allocate, progress, pace)
     except NoRoomError:  # of this process, and not of the card
         raise
     except MemoryError:
@@ -130,14 +132,15 @@ def pool_seconds(
     finally:
         rmm.set_logging_level(level)
     seconds = float(device.statistics()["modelled_ns"]) / 1e9
-    return seconds if announcing is None else max(seconds - sum(announcing.compute_seconds), 0.0)
+    return seconds if pace is None else max(seconds - sum(pace.compute_seconds), 0.0)
 
 
-class _Announcing(NamedTuple):
-    """Whom uses are announced to, and for how long kernels compute after each event."""
+class _Pace(NamedTuple):
+    """For how long kernels compute after each event, and whom uses may be announced to."""
 
     residency: ManagedResidency
     compute_seconds: list[float]
+    announces: bool
     budget: bool
 
 
@@ -147,13 +150,13 @@ def _run(
     mr: Any,
     allocate: Callable[[int], int],
     progress: Progress | None,
-    announcing: _Announcing | None,
+    pace: _Pace | None,
 ) -> None:
     """Make the workload's allocations, touches and frees; free what is left.
 
-    With `announcing` every use by kernels is announced, but for the first right after an
-    allocation: that says as much. What a budget's thread then has to do is handed to its streams,
-    and goes on beside what the kernel computes.
+    Where uses by kernels are announced, then all but the first right after an allocation: that says
+    as much. With a pace, what a budget's thread has to do is handed to its streams, and goes on
+    beside what the kernel computes.
     """
     events = workload.events
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
@@ -176,16 +179,16 @@ def _run(
             for begin, size in ranges.overlapping(address, nbytes):
                 now, first = live[begin][0], max(address - begin, 0)
                 touched = min(address + nbytes - begin, size) - first
-                if announcing is not None and not flags & BY_THE_CPU:
+                if pace is not None and pace.announces and not flags & BY_THE_CPU:
                     if fresh != begin:
-                        announcing.residency.touch(now + first, touched, now)
+                        pace.residency.touch(now + first, touched, now)
                     fresh = None
                 touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
                 touch(now + first, touched, bool(flags & WRITES))
-            if announcing is not None and not flags & BY_THE_CPU:
-                if announcing.budget:
-                    announcing.residency.run_pending()  # what a thread would do meanwhile
-                device.compute(announcing.compute_seconds[number])
+            if pace is not None and not flags & BY_THE_CPU:
+                if pace.budget:
+                    pace.residency.run_pending()  # what a thread would do meanwhile
+                device.compute(pace.compute_seconds[number])
     finally:
         for now, size in live.values():
             mr.deallocate(now, size)
@@ -248,15 +251,21 @@ class PoolTrial:
         host_bytes: int | None,
         way: AnnouncedWay,
         compute_seconds: float,
+        *,
+        announces: bool = True,
     ) -> Moved | None:
-        """Return what a way takes with uses announced; None for running out of memory."""
+        """Return what a way takes; None for running out of memory.
+
+        Without `announces` what is away comes by page faults, in an order of time as with it.
+        """
         budget = None
         if way.eviction is not None:
             # No thread: what it does would depend on this machine's. Its work is on streams.
             budget = Budget(way.budget_bytes or 0, policy=way.eviction, background=False)
         settings = PoolSettings(
             *(way.initial_bytes, way.maximum_bytes, way.prefetch, budget),
-            announced=True,
+            announced=announces,
+            paced=True,
             compute_seconds=compute_seconds,
         )
         device = simulated_card(

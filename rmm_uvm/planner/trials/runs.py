@@ -29,6 +29,7 @@ __all__ = [
     "ShowProgress",
     "recorded_on_simulated",
     "touch_seconds",
+    "touched_bytes",
 ]
 
 
@@ -164,7 +165,7 @@ class Runs:
         if self.recorded_on_simulated_device:
             # Its time is that of Python on a host. Kernels take as long as reading and writing
             # what they touch, at least.
-            return _touched_bytes(self.workload) / float(self._machine.memory_bytes_per_ns) / 1e9
+            return touched_bytes(self.workload) / float(self._machine.memory_bytes_per_ns) / 1e9
         then = self.fitting
         if self.recorded_oversubscribed:  # it migrated while it was recorded
             there = self._result(whole_blocks(self.workload.device_bytes or 0), DEFAULTS)
@@ -241,5 +242,6 @@ def _by_kernels(workload: Workload) -> NDArray[np.bool_]:
     return found
 
 
-def _touched_bytes(workload: Workload) -> int:
+def touched_bytes(workload: Workload) -> int:
+    """Return how much kernels touch, each touch counted."""
     return int(workload.events["nbytes"][_by_kernels(workload)].sum())

@@ -22,6 +22,7 @@ __all__ = [
     "eviction_found",
     "footprint_found",
     "host_memory_found",
+    "own_remedies",
     "prediction_found",
     "prefetch_found",
     "source_unavailable",
