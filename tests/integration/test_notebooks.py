@@ -176,7 +176,7 @@ def test_planner_in_a_fresh_kernel_answers_for_every_card(kernel_directory: Path
     assert "0 bytes were evicted" in text
     told = shown_by(notebook, "cards = ")
     assert told.startswith("Simulated on h200-pcie5. Nothing of this ran on a GPU.")
-    assert told.count("Can I avoid splitting my input?") == 3
+    assert told.count("The whole input: ") == 3
     assert "peak 448.00 MiB" in told
     assert "Simulated on gtx1080ti-pcie3 (published only)." in shown_by(notebook, "old = ")
     assert "'host_sharers': 4" in shown_by(notebook, "four = ")

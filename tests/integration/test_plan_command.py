@@ -95,8 +95,19 @@ def test_plan_of_a_trace_prints_cards_answers_and_settings(folder: Path) -> None
         "recorded on: simulated device",
         "peak 160.00 MiB",
         "The step that helps most: 96.00 MiB to 256.00 MiB",
+        "On 256.00 MiB The whole input: yes, it fits. rmm_uvm.reinitialize(",
+        "Name one card, --device-memory SIZE",
+    ):
+        assert expected in text
+
+
+def test_plan_for_one_card_answers_and_says_why(folder: Path) -> None:
+    result = run(folder, "etl.trace", "--device-memory", "96MiB")
+    assert (result.returncode, result.stderr) == (0, "")
+    text = " ".join(result.stdout.split())
+    for expected in (
         "Evicted on 96.00 MiB, by stage:",
-        "Can I avoid splitting my input? Yes: on a card of 256.00 MiB in h200-pcie5 all of it fits",
+        "Can I avoid splitting my input?",
         "Can I train on more data?",
         "rmm_uvm.reinitialize(",
         "enough memory",

@@ -44,6 +44,11 @@ _PAGE_COLUMNS = (
 _OF_THE_CARD = 3  # cells at the begin that are the same for all ways to run
 _ADVISED, _OTHER = "* ", "  "
 _MORE = "    "  # before what the name of a way continues with
+_ONE_CARD = (
+    "Name one card, --device-memory SIZE, to read why, what evicts there, and whether more data "
+    "would do. --html and --json have all of it for every card."
+)
+_WHOLE = {"yes": "yes", "at a price": "at a price", "no": "better not"}
 _UNITS = (
     "Sizes are in binary units (1 GiB = 1024³ bytes). Factor is what is allocated over what "
     "managed data can use of the card, working set what is touched in a window over the same."
@@ -52,17 +57,20 @@ _UNITS = (
 
 def summary(plan: PlanFigures) -> Document:
     """Return what a terminal shows; its first line says on which machine all is simulated."""
-    moved = (*_evictions(plan), *_third_tier(plan))
+    one_card = len(plan.cards) == 1
+    moved = (*_evictions(plan), *_third_tier(plan)) if one_card else _third_tier(plan)
     evictions = [Paragraph(one, indent="  ") for one in moved]
-    return Document(
-        opening=tuple(_opening(plan)),
-        sections=(
-            Section("", tuple(_ways(plan))),
-            Section("", (Paragraph(helps_text(plan), indent="  "), *evictions)),
-            *(_short_section(card) for card in plan.cards),
-            Section("How to read this", (Bullets(tuple(plan.notes)),)),
-        ),
-    )
+    in_short = _short_section if one_card else _shortest_section
+    notes = Section("How to read this", (Bullets(tuple(plan.notes)),))
+    sections = [
+        Section("", tuple(_ways(plan))),
+        Section("", (Paragraph(helps_text(plan), indent="  "), *evictions)),
+        *(in_short(card) for card in plan.cards),
+        notes,
+    ]
+    if not one_card:
+        sections.insert(-1, Section("", (Paragraph(_ONE_CARD, indent="  "),)))
+    return Document(opening=tuple(_opening(plan)), sections=tuple(sections))
 
 
 def page(plan: PlanFigures) -> Document:
@@ -233,6 +241,23 @@ def _short_section(card: Card) -> Section:
         for name, value, reason in _setting_rows(card.settings)
     ]
     return Section(f"On {_size(card)}", tuple(blocks), indent="  ")
+
+
+def _shortest_section(card: Card) -> Section:
+    """Return whether the input may stay whole on a card, and the call, where there are others."""
+    slowdown = card.advised.slowdown
+    if slowdown is None:
+        said = "The whole input: no, it runs out of memory."
+    elif card.oversubscription_factor <= 1 and card.splitting.verdict == "yes":
+        said = "The whole input: yes, it fits."
+    else:
+        whole = _WHOLE[card.splitting.verdict]
+        said = f"The whole input: {whole}, {slowdown:.2f} times as long as if it fitted."
+    parts = card.settings.parts
+    if parts > 1:
+        said += f" In {parts} parts each fits, if memory shrinks with the part."
+    call = Paragraph(called(card.settings), indent="    ")
+    return Section(f"On {_size(card)}", (Paragraph(said, indent="  "), call), indent="  ")
 
 
 def _section(plan: PlanFigures, card: Card, number: int) -> Section:
