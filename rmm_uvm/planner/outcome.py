@@ -95,6 +95,8 @@ class AnnouncedWay:
         everything; None where it was not tried or runs out of memory.
     to_device_bytes, to_host_bytes : int
         Copied each way.
+    unannounced_seconds : float or None
+        Driver work that is waited for where nobody announces a use; None where it was not tried.
     """
 
     prefetch: PrefetchMode
@@ -108,6 +110,7 @@ class AnnouncedWay:
     slowdown: float | None = None
     to_device_bytes: int = 0
     to_host_bytes: int = 0
+    unannounced_seconds: float | None = None
 
     def in_sizes(self, initial_bytes: int, maximum_bytes: int) -> AnnouncedWay:
         """Return the same way with sizes that are advised, not tried yet."""

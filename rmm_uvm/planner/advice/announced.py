@@ -62,8 +62,10 @@ class AnnouncedTrial(Protocol):
         host_bytes: int | None,
         way: AnnouncedWay,
         compute_seconds: float,
+        *,
+        announces: bool = True,
     ) -> Moved | None:
-        """Return what it takes; None for running out of memory.
+        """Return what it takes, with uses announced or without; None for running out of memory.
 
         Kernels compute for `compute_seconds` in all, and what a budget moves goes on beside them.
         """
@@ -94,7 +96,8 @@ def tried_ways(
     Notes
     -----
     Budgets are tried where the card holds less than the peak, and is large enough for one. Of long
-    workloads only the default mode and policy are tried.
+    workloads only the default mode and policy are tried. The way to advise is tried once more with
+    nothing announced, where it moves data.
     """
 
     def run(way: AnnouncedWay) -> AnnouncedWay:
@@ -111,6 +114,18 @@ def tried_ways(
             to_host_bytes=moved.to_host_bytes,
         )
 
+    def told(tried: Sequence[AnnouncedWay]) -> tuple[AnnouncedWay, ...]:
+        """Return the ways, the advised one with what it takes where nothing is announced."""
+        advised = advised_way(tried)
+        if not trial.able or not advised.driver_seconds:
+            return tuple(tried)
+        without = trial.announced(
+            facts.capacity_bytes, facts.host_bytes, advised, beside_seconds, announces=False
+        )
+        seconds = None if without is None else without.seconds
+        shown = dataclasses.replace(advised, unannounced_seconds=seconds)
+        return tuple(shown if one is advised else one for one in tried)
+
     initial_bytes, maximum_bytes = default_sizes(facts)
     usual = AnnouncedWay(DEFAULTS.prefetch, None, None, initial_bytes, maximum_bytes, sized=False)
     others = [mode for mode in modes if trial.able and mode != DEFAULTS.prefetch]
@@ -119,7 +134,7 @@ def tried_ways(
     ways.append(run(_fastest(ways).in_sizes(initial_bytes, maximum_bytes)))
     budget_bytes = whole_blocks(room_bytes(facts))
     if facts.peak_bytes <= facts.capacity_bytes or budget_bytes < LEAST_BUDGET_BYTES:
-        return tuple(ways)
+        return told(ways)
     # The default policy first: of ways that take the same time the first is advised.
     policies = (
         DEFAULT_POLICY,
@@ -136,7 +151,7 @@ def tried_ways(
     # With a budget the device need not hold the first slab: one for everything breaks up least.
     whole_bytes = whole_blocks(facts.peak_bytes * INITIAL_FACTOR)
     kept.append(run(_fastest(kept).in_sizes(whole_bytes, max(maximum_bytes, whole_bytes))))
-    return (*ways, *kept)
+    return told((*ways, *kept))
 
 
 def advised_way(ways: Sequence[AnnouncedWay]) -> AnnouncedWay:
@@ -162,6 +177,11 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
     told["prefetch"] = gain
     if way is usual:
         told["prefetch"] = "the default: uses announced, no other is faster by three hundredths"
+    if way.unannounced_seconds is not None:
+        unannounced = clock_text(way.unannounced_seconds)
+        told["uses"] = f"{_time(way)} of driver work then, {unannounced} where nobody announces any"
+        if way.prefetch == "never" and _costs_more(way.unannounced_seconds, way.driver_seconds):
+            told["prefetch"] += "; what is not announced comes by page faults then, see uses"
     if way.eviction is not None:
         told["device_budget"] = "the card, less what page tables and other memory may take"
         told["eviction"] = f"{gain}; {_others(ways, way)}"
@@ -175,6 +195,10 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
         device_budget_bytes=way.budget_bytes,
         reasons=(*told.items(), *reasons.items()),
     )
+
+
+def _costs_more(seconds: float, than_seconds: float | None) -> bool:
+    return than_seconds is None or seconds > than_seconds / WORTH_SETTING
 
 
 def _others(ways: Sequence[AnnouncedWay], chosen: AnnouncedWay) -> str:

@@ -314,6 +314,7 @@ def _setting_rows(settings: Settings) -> list[tuple[str, str, str]]:
         "initial_pool_size": format_bytes(settings.initial_pool_bytes or 0),
         "maximum_pool_size": format_bytes(settings.maximum_pool_bytes or 0),
         "prefetch": settings.prefetch,
+        "uses": "announced",
         "eviction": settings.eviction or "",
         "device_budget": format_bytes(settings.device_budget_bytes or 0),
         "enough memory": format_bytes(settings.enough_bytes),

@@ -61,6 +61,7 @@ class FakeTrial:
     seconds: Mapping[str | None, float | None] = field(default_factory=dict)
     able: bool = True
     able_announced: bool = True
+    unannounced: float | None = 9.0
 
     def announced(
         self,
@@ -68,8 +69,12 @@ class FakeTrial:
         host_bytes: int | None,
         way: AnnouncedWay,
         compute_seconds: float,
+        *,
+        announces: bool = True,
     ) -> Moved | None:
         seconds = self.seconds.get(way.eviction or way.prefetch, 2.0)
+        if not announces:
+            seconds = self.unannounced
         return None if seconds is None else Moved(seconds, 3 * MIB, 5 * MIB)
 
 
@@ -77,11 +82,33 @@ def ways(trial: FakeTrial, capacity_bytes: int = CARD_BYTES) -> tuple[AnnouncedW
     return tried_ways(trial, facts(capacity_bytes), ("auto", "never"), 1.0, 2.0)
 
 
+def test_advised_way_has_what_it_takes_where_nobody_announces() -> None:
+    found = ways(FakeTrial({"repeat": 1.0}))
+    assert [one.unannounced_seconds for one in found if one is not advised_way(found)] == [None] * (
+        len(found) - 1
+    )
+    assert advised_way(found).unannounced_seconds == 9.0
+    why = dict(with_way(SETTINGS, found).reasons)
+    assert why["uses"] == "1.0 s of driver work then, 9.0 s where nobody announces any"
+    assert "uses" not in dict(with_way(SETTINGS, ways(FakeTrial({}, able=False))).reasons)
+    assert "uses" not in dict(with_way(SETTINGS, ways(FakeTrial({}, unannounced=None))).reasons)
+
+
+@pytest.mark.parametrize(("unannounced", "warned"), [(9.0, True), (1.02, False)])
+def test_never_prefetching_is_advised_with_what_unannounced_uses_cost(
+    unannounced: float, warned: bool
+) -> None:
+    found = ways(FakeTrial({"never": 1.0}, unannounced=unannounced))
+    assert advised_way(found).prefetch == "never"
+    why = dict(with_way(SETTINGS, found).reasons)["prefetch"]
+    assert why.endswith("; what is not announced comes by page faults then, see uses") is warned
+
+
 def test_times_that_read_alike_are_no_reason_for_a_way() -> None:
-    found = ways(FakeTrial({"auto": 2.049, "never": 1.951}))
+    found = ways(FakeTrial({"auto": 2.049, "never": 1.951}, unannounced=1.951))
     why = dict(with_way(SETTINGS, found).reasons)["prefetch"]
     assert why == "uses announced, with the pool itself 5% less driver work than by default"
-    found = ways(FakeTrial({"auto": 2.0, "never": 1.5}))
+    found = ways(FakeTrial({"auto": 2.0, "never": 1.5}, unannounced=1.5))
     why = dict(with_way(SETTINGS, found).reasons)["prefetch"]
     assert why.endswith("1.5 s of driver work, against 2.0 s by default")
 
