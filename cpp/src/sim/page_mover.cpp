@@ -228,6 +228,26 @@ bool page_mover::copy_from_gpus(
   return true;
 }
 
+bool page_mover::copy_from_host(std::uint32_t block,
+                                unsigned gpu,
+                                page_set const& copied,
+                                page_set const& asked,
+                                migration_cause cause)
+{
+  if (!host_.recall(block, copied)) { return false; }
+  if (cause == migration_cause::user) {
+    timeline_.spend(part_of(config_.machine.block_to_device_ns, copied));
+    if (direct_) { timeline_.spend(part_of(direct_times::block_to_device_ns, copied)); }
+  }
+  waits_.wait_for_room(block, gpu);
+  timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
+  waits_.note_arrival(block);
+  auto const wanted = (copied & asked).bytes();
+  account_.report(direction::to_device, cause, block, wanted);
+  account_.report(direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
+  return true;
+}
+
 status page_mover::to_device(std::uint32_t block,
                              unsigned gpu,
                              page_set const& pages,
@@ -253,18 +273,9 @@ status page_mover::to_device(std::uint32_t block,
     if (config_.gpus > 1) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate, true)); }
     auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
-      if (!host_.recall(block, copied)) { return {status_code::out_of_memory, 0, "to_device"}; }
-      if (called) {
-        timeline_.spend(part_of(machine.block_to_device_ns, copied));
-        if (direct_) { timeline_.spend(part_of(direct_times::block_to_device_ns, copied)); }
+      if (!copy_from_host(block, gpu, copied, asked, cause)) {
+        return {status_code::out_of_memory, 0, "to_device"};
       }
-      waits_.wait_for_room(block, gpu);
-      timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
-      waits_.note_arrival(block);
-      auto const wanted = (copied & asked).bytes();
-      account_.report(direction::to_device, cause, block, wanted);
-      account_.report(
-        direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
       rest -= copied;
     }
     if (config_.gpus > 1 && !copy_from_gpus(block, gpu, rest, duplicate, false)) {

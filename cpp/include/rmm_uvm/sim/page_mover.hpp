@@ -94,6 +94,11 @@ class page_mover {
   void spend_to_host(double ns);
   [[nodiscard]] bool copy_from_gpus(
     std::uint32_t block, unsigned gpu, page_set& rest, bool duplicate, bool direct);
+  [[nodiscard]] bool copy_from_host(std::uint32_t block,
+                                    unsigned gpu,
+                                    page_set const& copied,
+                                    page_set const& asked,
+                                    migration_cause cause);
 
   model_config const& config_;
   timeline& timeline_;
