@@ -35,6 +35,7 @@ _DIRECTION_TITLES = {
 _MEMORY_HEIGHT = 280
 _RATES_HEIGHT = 220
 _CAUSES_HEIGHT = 180
+_FEWEST_RATES = 40  # of fewer a twentieth is one or two, and no exception
 _LEVELS = ("footprint_bytes", "resident_bytes", "device_used_bytes")
 _TOTALS = ("host_to_device_bytes", "device_to_host_bytes", "evicted_bytes_estimate")
 
@@ -131,7 +132,8 @@ def _rates(
     if not columns:
         return
     top = _highest(list(columns.values()))
-    scale, unit = words.rate_unit(top)
+    end = _end_of_steady(list(columns.values()), top)
+    scale, unit = words.rate_unit(end)
     rates = averaged(series.seconds, columns, n_buckets)
     crowded = len(rates.seconds) < len(series.seconds)
     data = {"seconds": rates.seconds} | {name: rates.mean[name] / scale for name in columns}
@@ -160,13 +162,19 @@ def _rates(
     if crowded:
         width = words.clock_text(recording.duration_seconds / n_buckets)
         caption += f" Lines are averages over {width}; pale areas reach up to the highest sample."
+    if end < top:
+        above = max(int(np.sum(column > end)) for column in columns.values())
+        caption += (
+            f" The axis ends at {end / scale:.2f} {unit}, so that the rest can be read: in "
+            f"{above} of {len(series.seconds)} samples the rate is above it."
+        )
     shown = {name: lines[name] for name in columns}
     yield Chart(
         "rates",
         "Migration",
         caption,
         _time(recording),
-        Axis(max(top / scale * 1.08, 1.0), unit),
+        Axis(max(end / scale * 1.08, 1.0), unit),
         (*shades, *_curves(recording, data, shown, unit, is_rate=True)),
         _RATES_HEIGHT,
     )
@@ -248,6 +256,16 @@ def _stairs(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return begin and end of each interval."""
     begins = np.concatenate(([0.0], seconds[:-1]))
     return np.column_stack([begins, seconds]).ravel()
+
+
+def _end_of_steady(columns: Sequence[NDArray[np.float64]], top: float) -> float:
+    """Return where an axis of rates ends: at the highest, but if that is far above nearly all."""
+    known = np.concatenate([column[np.isfinite(column)] for column in columns])
+    moving = known[known > 0]
+    if len(moving) < _FEWEST_RATES:
+        return top
+    steady = float(np.percentile(moving, 95)) * 1.25
+    return steady if top > 3 * steady else top
 
 
 def _highest(columns: Sequence[NDArray[np.float64]]) -> float:

@@ -12,11 +12,13 @@ import html
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from bokeh.core.properties import value
 
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.recorded import Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.report import Report
 from rmm_uvm.report.charts import charts
 from rmm_uvm.report.drawing import draw
@@ -223,3 +225,22 @@ def test_marks_of_findings_have_one_pattern_and_not_a_column_of_them() -> None:
     (drawn,) = (one for one in chart.renderers if type(one.glyph).__name__ == "VSpan")
     assert drawn.glyph.line_dash == value([1, 3])
     assert set(drawn.data_source.data) == {"x"}
+
+
+@pytest.mark.parametrize(("spikes", "cut"), [(0, False), (1, True), (3, True), (30, False)])
+def test_axis_of_rates_is_that_of_the_steady_part(spikes: int, cut: bool) -> None:
+    recording = recordings.fitting()
+    facts = recording.devices[0]
+    rows = np.zeros(100, SAMPLE_DTYPE)
+    rows["time_ns"] = np.arange(1, 101) * 10**8
+    moved = np.full(100, 10**8)  # 1 GB/s
+    moved[10 : 10 + spikes] = 30 * 10**8
+    rows["host_to_device_bytes"] = np.cumsum(moved)
+    rows["known"] = int(Known.COUNTERS)
+    recording = dataclasses.replace(recording, samples=rows, findings=(), stages=())
+    (rates,) = (one for one in charts(recording, facts, 1000) if one.name == "rates_0")
+    highest = 30.0 if spikes else 1.0
+    assert f"The highest rate is {highest:.2f} GB/s." in rates.caption
+    assert rates.y.end == pytest.approx(1.08 * (1.25 if cut else highest))
+    told = f"The axis ends at 1.25 GB/s, so that the rest can be read: in {spikes} of 100 samples"
+    assert (told in rates.caption) is cut
