@@ -156,11 +156,7 @@ def users_line(about: CodeLine | None = None) -> CodeLine:
     found = found or _elsewhere(daemon=True)
     if found is not None:
         return CodeLine.of(found)
-    main = sys.modules.get("__main__")
-    # A script has no `__file__` any more when it has ended; its loader still knows the file.
-    loader = getattr(main, "__loader__", None)
-    file = getattr(main, "__file__", None) or getattr(loader, "path", None) or "<string>"
-    return CodeLine(file, 1, "__main__")
+    return CodeLine(_script() or "<string>", 1, "__main__")
 
 
 def warn_user(message: str, category: type[Warning], about: CodeLine | None = None) -> None:
@@ -304,16 +300,28 @@ def _whose_file(name: str) -> _Whose:
         return "library"
     if name.startswith(_STANDARD):
         return "standard"
-    return "library" if any(map(_has_packages, _folders_of(name))) else "user"
+    return "library" if _has_packages(_folder_of(name)) else "user"
 
 
-def _folders_of(name: str) -> Iterator[str]:
-    """Return the folders that modules are looked for in and a file lies in, but the program's."""
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    program = str(Path(script).absolute().parent) if script else None
-    for folder in filter(None, sys.path):
-        if name.startswith(folder.rstrip(os.sep) + os.sep) and folder != program:
-            yield folder
+def _folder_of(name: str) -> str:
+    """Return the folder that a module was looked for in: the innermost; empty for the program's."""
+    script = _script()
+    program = str(Path(script).absolute().parent) if script else ""
+    folders = [
+        folder
+        for each in {program, *sys.path}
+        if name.startswith((folder := each.rstrip(os.sep)) + os.sep)
+    ]
+    innermost = max(folders, key=len, default="")
+    return "" if innermost == program.rstrip(os.sep) else innermost
+
+
+def _script() -> str | None:
+    """Return the file of the program's script, also when it has ended."""
+    main = sys.modules.get("__main__")
+    # A script has no `__file__` any more when it has ended; its loader still knows the file.
+    loader = getattr(main, "__loader__", None)
+    return getattr(main, "__file__", None) or getattr(loader, "path", None)
 
 
 @functools.lru_cache(maxsize=100)

@@ -7,11 +7,13 @@ from __future__ import annotations
 import _thread
 import asyncio
 import gc
+import importlib.machinery
 import json
 import linecache
 import subprocess
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -294,14 +296,22 @@ def test_module_in_a_folder_that_packages_were_installed_into_is_a_librarys(
     assert users_place([module, program]) == chosen
 
 
-def test_packages_beside_the_script_leave_the_script_a_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("path", ["etl.py", "jobs/etl.py", "jobs/steps.py", "src/steps.py"])
+def test_packages_around_the_script_leave_the_program_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, ended: bool
 ) -> None:
     (tmp_path / "frames-1.0.dist-info").mkdir()
-    script = str(tmp_path / "etl.py")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", script)
-    assert users_place([json.__file__, script, str(tmp_path / "runs_it.py")]) == 1
+    (tmp_path / "src").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "src"), *sys.path])
+    script = str(tmp_path / path.replace("steps", "etl").replace("src", "jobs"))
+    main = types.ModuleType("__main__")
+    if ended:  # what the interpreter leaves of it
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", script)
+    else:
+        main.__file__ = script
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert users_place(["/venv/site-packages/frames/core.py", str(tmp_path / path)]) == 1
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
