@@ -46,6 +46,7 @@ cdef extern from "rmm_uvm/monitor/line_account.hpp" namespace "rmm_uvm::monitor"
         uint64_t peak_bytes
         bytes_by_stretch allocated
         bytes_by_stretch held_at_peak
+        bytes_by_stretch held_at_top
         moved_bytes moved
 
     cdef cppclass object_account:
@@ -285,11 +286,11 @@ cdef class LineAccount(MemoryObserver):
         tuple of three lists and two int
             Lines: file, function, number. Paths: numbers of lines from the innermost on, number of
             allocations, bytes live now and at most, what moved, and by the stretch of the run in
-            which they were allocated all bytes and those of the most; the first is of nobody's
-            line. Allocations that moved most: number, path, bytes, whether live, and what moved.
+            which they were allocated all bytes, those of the most, and those live at the run's peak;
+            the first is of nobody's line. Allocations that moved most: number, path, bytes, whether live, and what moved.
             What moved are bytes brought, faulted in, evicted, read back and dropped, and of the
-            first two those that came back. Then the most that was allocated at a time, and in which
-            stretch that was nearly reached first.
+            first two those that came back. Then the run's peak, which is nearly the most, and in
+            which stretch it was.
         """
         cdef line_report told = dereference(self.account).report()
         cdef size_t i
@@ -298,7 +299,8 @@ cdef class LineAccount(MemoryObserver):
         paths = [(tuple(told.paths[i].lines), told.paths[i].allocations, told.paths[i].live_bytes,
                   told.paths[i].peak_bytes, _moved(told.paths[i].moved),
                   _by_stretch(told.paths[i].allocated.bytes, told.last_stretch),
-                  _by_stretch(told.paths[i].held_at_peak.bytes, told.last_stretch))
+                  _by_stretch(told.paths[i].held_at_peak.bytes, told.last_stretch),
+                  _by_stretch(told.paths[i].held_at_top.bytes, told.last_stretch))
                  for i in range(told.paths.size())]
         objects = [(told.objects[i].number, told.objects[i].path, told.objects[i].bytes,
                     told.objects[i].live, _moved(told.objects[i].moved))

@@ -94,9 +94,10 @@ class CallPath:
         Not freed now, and most at a time.
     moved : MovedBytes
         What moved of it.
-    allocated, held : tuple of int
-        Bytes of all allocations together, and of the peak, by when they were allocated: in which of
-        up to 16 stretches of the run, equal by what was allocated and copied in them.
+    allocated, held, at_top : tuple of int
+        Bytes of all allocations together, of the path's peak, and of those live at the run's peak,
+        by when they were allocated: in which of up to 16 stretches of the run, equal by what was
+        allocated and copied in them.
     """
 
     lines: tuple[int, ...]
@@ -107,18 +108,28 @@ class CallPath:
     moved: MovedBytes
     allocated: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
+    at_top: tuple[int, ...] = ()
 
-    def joined(self, other: CallPath) -> CallPath:
-        """Return what both allocated, on the same lines; the peak is the sum of theirs."""
+    def joined(self, *others: CallPath) -> CallPath:
+        """Return what all of them allocated, on the lines of this one.
+
+        When each had its peak is not known. So the peak is what they had at the run's, or that of
+        one alone if it is more. Together they may have had more at another time.
+        """
+        paths = (self, *others)
+        at_top = _added(path.at_top for path in paths)
+        most = max(paths, key=lambda path: path.peak_bytes)
+        alone = most.peak_bytes >= sum(at_top)
         return CallPath(
             self.lines,
             self.users,
-            self.allocations + other.allocations,
-            self.live_bytes + other.live_bytes,
-            self.peak_bytes + other.peak_bytes,
-            _sum((self.moved, other.moved)),
-            _added((self.allocated, other.allocated)),
-            _added((self.held, other.held)),
+            sum(path.allocations for path in paths),
+            sum(path.live_bytes for path in paths),
+            most.peak_bytes if alone else sum(at_top),
+            _sum(path.moved for path in paths),
+            _added(path.allocated for path in paths),
+            most.held if alone else at_top,
+            at_top,
         )
 
 
@@ -155,8 +166,8 @@ class LineSum:
     ----------
     line : ProgramLine or None
         None: allocated before anybody watched, or by a thread without Python.
-    allocations, live_bytes, peak_bytes, moved, allocated, held
-        As of `CallPath`, of all paths through the line. The peak is the sum of theirs.
+    allocations, live_bytes, peak_bytes, moved, allocated, held, at_top
+        As of `CallPath`, of all paths through the line together.
     """
 
     line: ProgramLine | None
@@ -166,6 +177,7 @@ class LineSum:
     moved: MovedBytes
     allocated: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
+    at_top: tuple[int, ...] = ()
 
     @property
     def times(self) -> float:
@@ -189,8 +201,8 @@ class LineTraffic:
     objects : tuple of MovedObject
         The allocations that moved most, the busiest first.
     peak_bytes, peak_stretch : int
-        The most that was allocated at a time, and in which stretch of the run, from 0 on, that was
-        nearly reached for the first time.
+        What was allocated at the run's peak, and in which stretch of the run, from 0 on, that was.
+        The peak is the first time at which there was at most a sixteenth less than ever.
     """
 
     how: str = ""
@@ -234,20 +246,22 @@ class LineTraffic:
         of_line: dict[ProgramLine | None, list[CallPath]] = {}
         for path in self.paths:
             of_line.setdefault(self.users_line(path), []).append(path)
-        sums = [
-            LineSum(
-                line,
-                sum(path.allocations for path in paths),
-                sum(path.live_bytes for path in paths),
-                sum(path.peak_bytes for path in paths),
-                _sum(path.moved for path in paths),
-                _added(path.allocated for path in paths),
-                _added(path.held for path in paths),
-            )
-            for line, paths in of_line.items()
-        ]
+        sums = [_line_sum(line, one.joined(*others)) for line, (one, *others) in of_line.items()]
         kept = [one for one in sums if one.allocations or one.moved != MovedBytes()]
         return tuple(sorted(kept, key=lambda one: (-one.moved.copied_bytes, -one.peak_bytes)))
+
+
+def _line_sum(line: ProgramLine | None, path: CallPath) -> LineSum:
+    return LineSum(
+        line,
+        path.allocations,
+        path.live_bytes,
+        path.peak_bytes,
+        path.moved,
+        path.allocated,
+        path.held,
+        path.at_top,
+    )
 
 
 def _sum(moved: Iterable[MovedBytes]) -> MovedBytes:

@@ -89,12 +89,11 @@ def blamed(culprit: Culprit, lines: LineTraffic) -> str:
     if culprit.fault is Fault.RETURNS:
         often = f" {one.times:.0f} times" if one.times >= _OFTEN else ""
         return f"its memory comes back{often}, {words.size(moved.returned_bytes)} in all"
-    most = words.size(one.peak_bytes)
     if culprit.fault is Fault.GROWS:
-        evicted = words.size(moved.evicted_bytes)
+        most, evicted = words.size(one.peak_bytes), words.size(moved.evicted_bytes)
         return f"its memory grows all through the run, to {most}; evicted {evicted}"
-    all_of_it = words.size(lines.peak_bytes)
-    return f"it makes the peak: {most} of the {all_of_it} that are allocated then"
+    part, all_of_it = words.size(sum(one.at_top)), words.size(lines.peak_bytes)
+    return f"it makes the peak: {part} of the {all_of_it} that are allocated then"
 
 
 def line_title(line: ProgramLine | None) -> str:

@@ -64,7 +64,7 @@ def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
         return tuple(sorted(found, key=lambda each: -each.line.moved.avoidable_bytes))
     highest = max(
         (one for one in sums if _at_the_peak(one, lines.peak_stretch)),
-        key=lambda one: one.peak_bytes,
+        key=lambda one: sum(one.at_top),
         default=None,
     )
     evicted_bytes = sum(one.moved.evicted_bytes for one in sums)  # the CPU takes without need
@@ -92,13 +92,13 @@ def _grows(one: LineSum, allocated: Sequence[int]) -> bool:
 
 
 def _at_the_peak(one: LineSum, peak_stretch: int) -> bool:
-    """Return whether a line allocated what it had at most when the footprint was at its most."""
+    """Return whether a line allocated, about the run's peak, what it had then."""
     # What came from the host is what the program works on, and not what it makes of it.
     came_bytes = one.moved.to_device_bytes - one.moved.returned_bytes
     return (
         one.line is not None
-        and any(one.held[peak_stretch : peak_stretch + 1])
-        and 2 * came_bytes < one.peak_bytes
+        and any(one.at_top[peak_stretch : peak_stretch + 1])
+        and 2 * came_bytes < sum(one.at_top)
     )
 
 

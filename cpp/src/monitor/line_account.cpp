@@ -111,6 +111,7 @@ void line_account::allocated(int, memory_range range, stream_handle) noexcept
     return;  // what moves of it is nobody's
   }
   auto& account = paths_[path];
+  account.keep_top(tops_);
   ++account.allocations;
   account.live_bytes += range.bytes;
   account.allocated.at(run_.bytes, run_) += range.bytes;
@@ -120,11 +121,10 @@ void line_account::allocated(int, memory_range range, stream_handle) noexcept
     account.held_at_peak = account.held;
   }
   live_bytes_ += range.bytes;
-  peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-  // Not each small allocation at the top makes another peak.
-  if (live_bytes_ > about_peak_bytes_ + about_peak_bytes_ / 16) {
-    about_peak_bytes_ = live_bytes_;
-    peak_moment_      = run_.bytes;
+  if (live_bytes_ > peak_bytes_ + peak_bytes_ / 16) {
+    peak_bytes_  = live_bytes_;
+    peak_moment_ = run_.bytes;
+    ++tops_;
   }
   run_.advance(range.bytes);
 }
@@ -138,6 +138,7 @@ void line_account::freed(int, memory_range range, stream_handle) noexcept
   auto& object  = found->second.object;
   object.live   = false;
   auto& account = paths_[object.path];
+  account.keep_top(tops_);
   account.live_bytes -= std::min(account.live_bytes, object.bytes);
   auto& held = account.held.at(found->second.made, run_);
   held -= std::min(held, object.bytes);
@@ -177,18 +178,16 @@ void line_account::moved(memory_range within, std::size_t bytes, traffic what) n
 
 void line_account::enter(piece& owner, std::uint64_t bytes, traffic what) noexcept
 {
-  auto const is_new = std::min<std::uint64_t>(owner.new_bytes, bytes);
+  // Which pages these are is not known: of what came, what had left comes first. The rest, but for
+  // what was new, had been there before as well, also where nobody was told that it left.
+  bool const came     = what == traffic::brought || what == traffic::faulted;
+  auto const was_away = came || what == traffic::asked ? std::min(owner.away_bytes, bytes) : 0;
+  auto const is_new   = std::min<std::uint64_t>(owner.new_bytes, bytes - was_away);
+  auto const returned = came ? bytes - is_new : was_away;
   if (what == traffic::dropped) {
     owner.new_bytes = std::min(owner.bytes, owner.new_bytes + bytes);
   } else {
     owner.new_bytes -= is_new;
-  }
-  // Which pages these are is not known: what had left comes first. Of what came, all but what was
-  // new had been there before, also where nobody was told that it left.
-  std::uint64_t returned = 0;
-  if (what == traffic::asked) { returned = std::min(owner.away_bytes, bytes); }
-  if (what == traffic::brought || what == traffic::faulted) {
-    returned = std::max(std::min(owner.away_bytes, bytes), bytes - is_new);
   }
   owner.away_bytes -= std::min(owner.away_bytes, returned);
   if (what == traffic::evicted || what == traffic::read_back) { owner.away_bytes += bytes; }
@@ -287,8 +286,10 @@ line_report line_account::report() const
                    peak_bytes_,
                    run_.stretch_of(peak_moment_)};
   for (auto& path : told.paths) {
-    path.allocated.join(run_);
-    path.held_at_peak.join(run_);
+    path.keep_top(tops_);
+    for (auto* const bytes : {&path.allocated, &path.held_at_peak, &path.held_at_top}) {
+      bytes->join(run_);
+    }
   }
   for (auto const& [address, each] : pieces_) {
     if (each.object.live) { enter_busy(told.objects, each.object); }

@@ -241,6 +241,14 @@ TEST_F(LineAccount, WhatComesAfterItLeftHasReturned)
   account.moved({1000, 100}, 100, traffic::dropped);
   account.moved({1000, 100}, 100, traffic::brought);  // nothing was left of it
   EXPECT_EQ(at(6).moved.returned, 10U);
+  // So does half of what nobody was told of: it is no more new, and the rest is.
+  allocate(2000, 100, 8);
+  account.moved({2000, 50}, 50, traffic::evicted);
+  account.moved({2000, 50}, 50, traffic::asked);
+  EXPECT_EQ(at(8).moved.brought, 50U);
+  EXPECT_EQ(at(8).moved.returned, 50U);
+  account.moved({2050, 50}, 50, traffic::asked);
+  EXPECT_EQ(at(8).moved.brought, 50U);
 }
 
 TEST_F(LineAccount, TheMostIsToldByWhenItWasAllocated)
@@ -256,7 +264,7 @@ TEST_F(LineAccount, TheMostIsToldByWhenItWasAllocated)
   allocate(2'000'000, 1, 10);  // makes no peak of its own
   free(0, 10);                 // when the most was over
   auto const told = account.report();
-  EXPECT_EQ(told.peak_bytes, 640U + 700 + 1);
+  EXPECT_EQ(told.peak_bytes, 640U + 700);  // one more is nearly the same
   // 64 times 30 bytes and 701 are eleven stretches of 256 bytes.
   ASSERT_EQ(told.last_stretch, 10U);
   EXPECT_EQ(told.peak_stretch, 7U);
@@ -273,6 +281,35 @@ TEST_F(LineAccount, TheMostIsToldByWhenItWasAllocated)
   EXPECT_EQ(sum(at(6).held_at_peak), 10U);
   EXPECT_EQ(at(6).held_at_peak.bytes[0], 10U);
   EXPECT_EQ(at(8).held_at_peak.bytes[7], 700U);
+  // At the run's peak, too, and so that all paths together have it.
+  EXPECT_EQ(sum(kept.held_at_top), 640U);
+  EXPECT_EQ(sum(at(6).held_at_top), 0U);
+  EXPECT_EQ(at(8).held_at_top.bytes[7], 700U);
+  EXPECT_EQ(sum(at(10).held_at_top), 0U);
+}
+
+TEST_F(LineAccount, AtTheRunsPeakEachPathHasWhatWasLiveThen)
+{
+  auto const sum = [](bytes_by_stretch const& each) {
+    return std::accumulate(each.bytes.begin(), each.bytes.end(), std::uint64_t{0});
+  };
+  // One after the other, each with the same first: no two of them are there at once.
+  allocate(0, 100, 4);
+  for (int line = 6; line < 16; line += 2) {
+    allocate(1000, 300, static_cast<std::size_t>(line));
+    free(1000, 300);
+  }
+  free(0, 100);
+  EXPECT_EQ(account.report().peak_bytes, 400U);
+  EXPECT_EQ(sum(at(4).held_at_top), 100U);
+  EXPECT_EQ(sum(at(6).held_at_top), 300U);
+  EXPECT_EQ(sum(at(8).held_at_top), 0U);
+  // A higher one takes its place.
+  allocate(2000, 450, 8);
+  EXPECT_EQ(account.report().peak_bytes, 450U);
+  EXPECT_EQ(sum(at(4).held_at_top), 0U);
+  EXPECT_EQ(sum(at(6).held_at_top), 0U);
+  EXPECT_EQ(sum(at(8).held_at_top), 450U);
 }
 
 TEST_F(LineAccount, AThreadWithoutPythonHasNoLine)

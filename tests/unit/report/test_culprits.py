@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ def one_of(
     number: int,
     allocated: tuple[int, ...],
     held: tuple[int, ...] = (),
+    at_top: tuple[int, ...] | None = None,
     *,
     evicted: int = 0,
     returned: int = 0,
@@ -32,7 +34,8 @@ def one_of(
 ) -> CallPath:
     """Return what a line did; MiB, by stretch."""
     held = held or allocated
-    padded = [(*each, *(0,) * (RUN - len(each))) for each in (allocated, held)]
+    at_top = held if at_top is None else at_top
+    padded = [(*each, *(0,) * (RUN - len(each))) for each in (allocated, held, at_top)]
     by_stretch = [tuple(nbytes * MIB for nbytes in each) for each in padded]
     moved = MovedBytes(
         brought_bytes=(came + returned) * MIB,
@@ -49,6 +52,10 @@ def traffic(*paths: CallPath, peak: int = 100, peak_stretch: int = RUN - 1) -> L
 
 def blamed(lines: LineTraffic) -> list[tuple[int, Fault]]:
     return [(one.line.line.number, one.fault) for one in culprits(lines) if one.line.line]
+
+
+def as_dict_of(lines: LineTraffic) -> dict[str, Any]:
+    return as_dict(dataclasses.replace(recordings.fitting(), lines=lines))["lines"]
 
 
 OTHER = one_of(1, (1,) * RUN, (1,))  # allocates all the time, keeps nothing, and stays
@@ -121,6 +128,34 @@ def test_the_peak_is_of_the_largest_line_that_still_allocated_then() -> None:
     # What comes from the host is what the program works on.
     loaded = one_of(1, (0,) * 5 + (40,), came=40)
     assert blamed(traffic(table, loaded, sum_, peak_stretch=5)) == [(2, Fault.PEAK)]
+
+
+def test_a_line_that_many_call_has_no_more_than_it_had_at_a_time() -> None:
+    # One after the other, and each is freed before the next: what a function or a recursion does.
+    calls = [
+        one_of(0, (0,) * n + (30,), at_top=(0,) * n + (30 * (n == RUN - 1),), evicted=10)
+        for n in range(RUN)
+    ]
+    calls = [dataclasses.replace(call, lines=(0, n)) for n, call in enumerate(calls)]
+    merge = one_of(1, (0,) * (RUN - 1) + (60,))
+    lines = traffic(*calls, merge, peak=90)
+    lines = dataclasses.replace(lines, lines=(*lines.lines[:2], *lines.lines[:RUN]))
+    assert blamed(lines) == [(1, Fault.PEAK)]
+    sums = {one.line.number: one.peak_bytes for one in lines.by_line() if one.line}
+    assert sums == {0: 30 * MIB, 1: 60 * MIB}
+    # At the run's peak all of them count, whatever each had alone.
+    kept = [dataclasses.replace(call, at_top=call.held) for call in calls]
+    grown = dataclasses.replace(lines, paths=(*kept, OTHER))
+    assert blamed(grown) == [(0, Fault.GROWS)]
+    assert grown.by_line()[0].peak_bytes == 30 * RUN * MIB
+
+
+def test_the_peak_is_told_by_what_there_was_then() -> None:
+    before = one_of(0, (80,), at_top=(10,), evicted=30)
+    merge = one_of(1, (0,) * 5 + (90,), at_top=(0,) * 5 + (40,))
+    lines = traffic(before, merge, peak=50, peak_stretch=5)
+    told = [one["told"] for one in as_dict_of(lines)["culprits"]]
+    assert told == ["it makes the peak: 40.00 MiB of the 50.00 MiB that are allocated then"]
 
 
 def test_the_worst_line_comes_first_and_small_ones_are_left_out() -> None:

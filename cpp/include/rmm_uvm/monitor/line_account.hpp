@@ -83,7 +83,17 @@ struct path_account {
   bytes_by_stretch allocated;     ///< all of them
   bytes_by_stretch held;          ///< what is live now
   bytes_by_stretch held_at_peak;  ///< what was live when that was the most, for the first time
+  bytes_by_stretch held_at_top;   ///< what was live at the run's peak
+  std::uint64_t tops{0};          ///< of the run, when it had those: as many as it had peaks
   moved_bytes moved;
+
+  /** @brief Keeps what is live as that of the run's peak, unless that is done; before a change. */
+  void keep_top(std::uint64_t now) noexcept
+  {
+    if (tops == now) { return; }
+    held_at_top = held;
+    tops        = now;
+  }
 };
 
 /** @brief One allocation. */
@@ -101,8 +111,8 @@ struct line_report {
   std::vector<path_account> paths;      ///< the first: of nobody's line
   std::vector<object_account> objects;  ///< those that moved most, the busiest first
   std::size_t last_stretch{0};          ///< of the run: the one that it is in now
-  std::uint64_t peak_bytes{0};          ///< the most at a time, of all paths together
-  std::size_t peak_stretch{0};          ///< in which that was nearly reached first
+  std::uint64_t peak_bytes{0};          ///< of all paths together: the most, or nearly, at a time
+  std::size_t peak_stretch{0};          ///< in which there was that much first
 };
 
 /**
@@ -159,9 +169,9 @@ class line_account final : public memory_observer {
   std::uint64_t allocations_{0};
   progress run_;
   std::uint64_t live_bytes_{0};
-  std::uint64_t peak_bytes_{0};
-  std::uint64_t about_peak_bytes_{0};
+  std::uint64_t peak_bytes_{0};   // not each small allocation at the top makes another peak
   std::uint64_t peak_moment_{0};  // when that was reached
+  std::uint64_t tops_{0};         // how often there was another peak
 };
 
 }  // namespace rmm_uvm::monitor
