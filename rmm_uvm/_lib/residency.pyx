@@ -258,7 +258,8 @@ cdef class ManagedResidency:
     def attach_observer(self, MemoryObserver observer not None):
         """Tell an observer of every announced use, unless another one is there that still listens.
 
-        Meanwhile `all_present` is False, so that uses are announced also where all fits.
+        Meanwhile `all_present` and `confirmed_present` are False, so that uses are announced also
+        where all fits.
 
         Returns
         -------
@@ -312,7 +313,10 @@ cdef class ManagedResidency:
         return present
 
     def confirmed_present(self):
-        """Whether `confirm_present` found that, and nothing left since. Takes no lock."""
+        """Whether announcing a use does nothing, since `confirm_present` found all there.
+
+        Nothing left since, and no observer is told of uses. Takes no lock.
+        """
         return dereference(self.handle).confirmed_present()
 
     def bring(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):

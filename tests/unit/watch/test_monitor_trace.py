@@ -87,6 +87,23 @@ def test_trace_of_a_gpu_has_announced_uses_and_of_a_simulated_device_the_kernels
     assert load_workload(tmp_path / "run.trace").uses_announced is gpu
 
 
+def test_uses_are_announced_to_a_trace_also_where_all_was_found_present(
+    make: Make, device: SimulatedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "SimulatedDevice", type("Simulated", (), {}))
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB", device_budget="12MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    residency = pool.managed_mr.residency
+    pointer = pool.allocate(MIB)
+    rmm_uvm.touch((pointer, MIB), mr=pool)
+    assert residency.confirm_present()
+    assert residency.confirmed_present()
+    with make(trace=tmp_path / "run.trace"):
+        assert not residency.confirmed_present()  # or torch would announce nothing
+    assert residency.confirmed_present()
+    pool.deallocate(pointer, MIB)
+
+
 def test_uses_of_a_pool_that_is_in_another_trace_are_left_out(
     make: Make, device: SimulatedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,8 +174,14 @@ class managed_residency {
     fork_call const call;
     return now().confirm_present(stream);
   }
-  /** @brief See `residency_manager::confirmed_present`; false without a budget. */
-  [[nodiscard]] bool confirmed_present() const noexcept { return now().confirmed_present(); }
+  /**
+   * @brief See `residency_manager::confirmed_present`; false without a budget, and while somebody
+   * wants to know of uses.
+   */
+  [[nodiscard]] bool confirmed_present() const noexcept
+  {
+    return use_observers_.get() == nullptr && now().confirmed_present();
+  }
   /** @brief Brings live memory to the device in the order of `stream`. */
   void bring(memory_range range, stream_handle stream) noexcept
   {
