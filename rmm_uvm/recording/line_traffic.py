@@ -200,9 +200,11 @@ class LineTraffic:
         All paths on which something was allocated.
     objects : tuple of MovedObject
         The allocations that moved most, the busiest first.
-    peak_bytes, peak_stretch : int
-        What was allocated at the run's peak, and in which stretch of the run, from 0 on, that was.
-        The peak is the first time at which there was at most a sixteenth less than ever.
+    peak_bytes : int
+        What was allocated at the run's peak: the first time at which there was at most a sixteenth
+        less than ever.
+    peak_stretch : int or None
+        In which stretch of the run, from 0 on, that was; None: earlier than what is told of.
     """
 
     how: str = ""
@@ -210,7 +212,7 @@ class LineTraffic:
     paths: tuple[CallPath, ...] = ()
     objects: tuple[MovedObject, ...] = ()
     peak_bytes: int = 0
-    peak_stretch: int = 0
+    peak_stretch: int | None = 0
 
     @property
     def holds_together(self) -> bool:
@@ -239,7 +241,8 @@ class LineTraffic:
             dataclasses.replace(path, moved=_difference(path.moved, moved))
             for path, moved in zip(self.paths, earlier, strict=True)
         )
-        return dataclasses.replace(self, paths=paths, objects=())
+        peak_stretch = self.peak_stretch if self.peak_bytes > before.peak_bytes else None
+        return dataclasses.replace(self, paths=paths, objects=(), peak_stretch=peak_stretch)
 
     def by_line(self) -> tuple[LineSum, ...]:
         """Return the sums of the program's own lines, those first of which most was copied."""

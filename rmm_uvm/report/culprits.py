@@ -91,15 +91,14 @@ def _grows(one: LineSum, allocated: Sequence[int]) -> bool:
     )
 
 
-def _at_the_peak(one: LineSum, peak_stretch: int) -> bool:
+def _at_the_peak(one: LineSum, peak_stretch: int | None) -> bool:
     """Return whether a line allocated, about the run's peak, what it had then."""
+    if one.line is None or peak_stretch is None:
+        return False
     # What came from the host is what the program works on, and not what it makes of it.
     came_bytes = one.moved.to_device_bytes - one.moved.returned_bytes
-    return (
-        one.line is not None
-        and any(one.at_top[peak_stretch : peak_stretch + 1])
-        and 2 * came_bytes < sum(one.at_top)
-    )
+    there_then = any(one.at_top[peak_stretch : peak_stretch + 1])
+    return there_then and 2 * came_bytes < sum(one.at_top)
 
 
 def _added(parts: Sequence[tuple[int, ...]]) -> list[int]:

@@ -158,6 +158,15 @@ def test_the_peak_is_told_by_what_there_was_then() -> None:
     assert told == ["it makes the peak: 40.00 MiB of the 50.00 MiB that are allocated then"]
 
 
+def test_a_peak_of_an_earlier_cell_is_not_blamed_for_a_later_one() -> None:
+    before = traffic(one_of(0, (64,), evicted=30), OTHER, peak=65, peak_stretch=0)
+    later = traffic(one_of(0, (64,), evicted=60), OTHER, peak=65, peak_stretch=0)
+    assert blamed(before) == [(0, Fault.PEAK)]
+    assert blamed(later.since(before)) == []
+    higher = dataclasses.replace(later, peak_bytes=80 * MIB)
+    assert blamed(higher.since(before)) == [(0, Fault.PEAK)]
+
+
 def test_the_worst_line_comes_first_and_small_ones_are_left_out() -> None:
     small = one_of(0, (1,), returned=3)
     table = one_of(1, (10,), evicted=80, returned=80)
