@@ -104,6 +104,18 @@ def test_uses_are_announced_to_a_trace_also_where_all_was_found_present(
     pool.deallocate(pointer, MIB)
 
 
+def test_pool_that_was_replaced_while_a_trace_was_written_is_free_after_it(
+    make: Make, device: SimulatedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "SimulatedDevice", type("Simulated", (), {}))
+    residency = _pool(device).managed_mr.residency
+    with make(trace=tmp_path / "run.trace"):
+        _pool(device)
+        assert not residency.all_present
+    assert residency.all_present
+    assert not residency.observed
+
+
 def test_uses_of_a_pool_that_is_in_another_trace_are_left_out(
     make: Make, device: SimulatedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

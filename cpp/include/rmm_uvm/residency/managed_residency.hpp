@@ -164,7 +164,7 @@ class managed_residency {
   /** @brief True while nothing can be away, and nobody wants to know of uses; takes no lock. */
   [[nodiscard]] bool all_present() noexcept
   {
-    return use_observers_.get() == nullptr && now().all_present();
+    return !use_observers_.taken() && now().all_present();
   }
   /** @brief Who is told of every announced use, to attach and detach. */
   [[nodiscard]] observer_slot& use_observers() noexcept { return use_observers_; }
@@ -180,7 +180,7 @@ class managed_residency {
    */
   [[nodiscard]] bool confirmed_present() const noexcept
   {
-    return use_observers_.get() == nullptr && now().confirmed_present();
+    return !use_observers_.taken() && now().confirmed_present();
   }
   /** @brief Brings live memory to the device in the order of `stream`. */
   void bring(memory_range range, stream_handle stream) noexcept
