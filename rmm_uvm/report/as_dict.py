@@ -39,7 +39,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "cost_seconds": recording.cost_seconds,
         "failure": recording.failure,
         "about": dict(recording.about),
-        "verdict": "" if recording.findings else advice.verdict(recording),
+        "verdict": _verdict(recording),
         "advice": [
             dataclasses.asdict(one)
             | {"text": str(one.finding), "stage": stage_at(recording, one.first_seconds)}
@@ -60,6 +60,13 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "settings": dict(recording.settings),
         "versions": dict(recording.versions),
     }
+
+
+def _verdict(recording: Recording) -> str:
+    """Return what stands where there is no advice, nor a line to look at."""
+    if recording.findings or (by_line.has_culprit(recording) and not recording.failure):
+        return ""
+    return advice.verdict(recording)
 
 
 def _device(recording: Recording, device: RecordedDevice) -> dict[str, Any]:

@@ -179,6 +179,9 @@ def test_the_worst_line_comes_first_and_small_ones_are_left_out() -> None:
     assert "2. etl.py:1 in main: step 1 its memory comes back 8 times, 80.00 MiB in all" in text
     assert "take turns on the device: together they have 50.00 MiB." in text
     assert "nothing to do" not in text
+    assert as_dict(recording)["verdict"] == ""
+    failed = dataclasses.replace(recording, failure="it died")
+    assert as_dict(failed)["verdict"] == "it died"
     assert [one["line"] for one in as_dict(recording)["lines"]["culprits"]] == [2, 1]
 
 
