@@ -297,7 +297,10 @@ def _sums(one: LineSum | CallPath) -> dict[str, Any]:
 
 
 def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
-    """Return which lines of the program called one, and what was copied; empty for one caller."""
+    """Return which lines of the program called one, and what was copied of each.
+
+    What is called from one line only has the line, unless that runs a whole script: then nothing.
+    """
     of_caller: dict[ProgramLine | None, int] = {}
     for path in lines.paths:
         if path.users is not None and lines.users_line(path) == line:
@@ -306,7 +309,8 @@ def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
             caller = None if place is None else outer[place]
             of_caller[caller] = of_caller.get(caller, 0) + path.moved.copied_bytes
     if len(of_caller) < 2:
-        return ""
+        only = next(iter(of_caller), None)
+        return "" if only is None or only.function.startswith("<module") else line_title(only)
     busiest = sorted(of_caller.items(), key=lambda item: -item[1])[:_MOST_CALLERS]
     return "; ".join(
         f"{_NO_CALLER if caller is None else line_title(caller)}: {words.size(nbytes)}"

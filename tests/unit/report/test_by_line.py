@@ -44,6 +44,11 @@ def test_callers_are_lines_of_the_program_each_by_itself() -> None:
     ours, theirs, nobodys = path_of(0, 1, 2, mib=3), path_of(0, 1, 3, mib=2), path_of(0)
     text = " ".join(Report(recording_of(lines, ours, theirs)).text(100).split())
     assert "called by main.py:9 in main: 3.00 MiB; main.py:9 in main: 2.00 MiB" in text
+    text = " ".join(Report(recording_of(lines, ours)).text(100).split())
+    assert "(called by main.py:9 in main)" in text
+    outermost = dataclasses.replace(lines[2], function="<module>")
+    script = (*lines[:2], outermost, *lines[3:])
+    assert "called by" not in Report(recording_of(script, ours)).text(100)
     text = " ".join(Report(recording_of(lines, ours, nobodys)).text(100).split())
     assert "called by main.py:9 in main: 3.00 MiB; no line of the program: 1.00 MiB" in text
 
