@@ -88,12 +88,18 @@ def blamed(culprit: Culprit, lines: LineTraffic) -> str:
     one, moved = culprit.line, culprit.line.moved
     if culprit.fault is Fault.RETURNS:
         often = f" {one.times:.0f} times" if one.times >= _OFTEN else ""
-        return f"its memory comes back{often}, {words.size(moved.returned_bytes)} in all"
+        by_cpu = "; the CPU uses it in between" if _left_for_the_cpu(one) else ""
+        return f"its memory comes back{often}, {words.size(moved.returned_bytes)} in all{by_cpu}"
     if culprit.fault is Fault.GROWS:
         most, evicted = words.size(one.peak_bytes), words.size(moved.evicted_bytes)
         return f"its memory grows all through the run, to {most}; evicted {evicted}"
     part, all_of_it = words.size(sum(one.at_top)), words.size(lines.peak_bytes)
     return f"it makes the peak: {part} of the {all_of_it} that are allocated then"
+
+
+def _left_for_the_cpu(one: LineSum) -> bool:
+    """Return whether a line's memory left the device for the CPU more than to make room."""
+    return one.moved.read_back_bytes > one.moved.evicted_bytes
 
 
 def line_title(line: ProgramLine | None) -> str:
@@ -123,7 +129,9 @@ def culprit_section(recording: Recording, title: str) -> Iterator[Section]:
             are_places=True,
         )
         blocks: tuple[Block, ...] = (tasks,)
-        if len(back := [one.line for one in shown if one.fault is Fault.RETURNS]) > 1:
+        back = [one.line for one in shown if one.fault is Fault.RETURNS]
+        back = [one for one in back if not _left_for_the_cpu(one)]
+        if len(back) > 1:
             together = words.size(sum(one.peak_bytes for one in back))
             blocks += (Paragraph(f"{_TOGETHER} {together}."),)
         yield Section(title, blocks, "look-first")

@@ -69,6 +69,22 @@ def test_memory_comes_back_from_more_than_all_of_it_on(
     assert blamed(traffic(table, OTHER)) == found
 
 
+def test_memory_that_the_cpu_takes_is_told_as_such() -> None:
+    table = one_of(0, (24,), evicted=30, returned=72)
+    told = []
+    for read_back in (30, 42):
+        moved = dataclasses.replace(table.moved, read_back_bytes=read_back * MIB)
+        again = dataclasses.replace(table, moved=moved)
+        lines = traffic(again, OTHER, dataclasses.replace(again, lines=(2,)))
+        told.append(as_dict_of(lines)["culprits"][0]["told"])
+        text = Report(dataclasses.replace(recordings.fitting(), lines=lines)).text(100)
+        assert ("take turns on the device" in text) is (read_back == 30)
+    assert told == [
+        "its memory comes back 3 times, 72.00 MiB in all",
+        "its memory comes back 3 times, 72.00 MiB in all; the CPU uses it in between",
+    ]
+
+
 def test_many_allocations_that_come_back_once_each_are_no_culprit() -> None:
     parts = one_of(0, (24,) * RUN, (24,), returned=24 * RUN)
     assert blamed(traffic(parts, OTHER)) == []
