@@ -8,7 +8,8 @@ told apart, since each has another remedy:
 
 - it grows: when it had most, it held memory from each quarter of more than half the run, and other
   lines allocated in between, so that this was not one long call;
-- its memory comes back: more bytes than it ever allocated, so that the same ones came again;
+- its memory comes back: more bytes than it ever allocated, or one of its callers did, so that the
+  same ones came again;
 - it makes the peak: where no line does either of these, the one that held most of those that
   still allocated when the footprint came to its most. What others held was there before, and had
   fitted.
@@ -58,7 +59,7 @@ def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
             continue
         if one.moved.evicted_bytes >= _LEFT * one.peak_bytes and _grows(one, allocated):
             found.append(Culprit(one, Fault.GROWS))
-        elif one.times > 1:
+        elif _comes_back(one, lines):
             found.append(Culprit(one, Fault.RETURNS))
     if found:
         return tuple(sorted(found, key=lambda each: -each.line.moved.avoidable_bytes))
@@ -71,6 +72,19 @@ def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
     if highest is None or evicted_bytes < _OVER * lines.peak_bytes:
         return ()
     return (Culprit(highest, Fault.PEAK),)
+
+
+def _comes_back(one: LineSum, lines: LineTraffic) -> bool:
+    """Return whether more came back than a line allocated, or most of it on paths of which that is.
+
+    A function that allocates for the whole program has one caller's table, and what others free.
+    """
+    again_bytes = sum(
+        path.moved.returned_bytes
+        for path in lines.paths
+        if path.moved.returned_bytes > sum(path.allocated) and lines.users_line(path) == one.line
+    )
+    return one.times > 1 or 2 * again_bytes > one.moved.returned_bytes
 
 
 def _grows(one: LineSum, allocated: Sequence[int]) -> bool:

@@ -85,6 +85,17 @@ def test_memory_that_the_cpu_takes_is_told_as_such() -> None:
     ]
 
 
+@pytest.mark.parametrize(("others", "found"), [(36, [(0, Fault.RETURNS)]), (72, [])])
+def test_a_function_that_allocates_for_all_has_the_table_of_one_caller(
+    others: int, found: list[tuple[int, Fault]]
+) -> None:
+    table = dataclasses.replace(one_of(0, (24,), evicted=72, returned=72), lines=(0, 1))
+    rest = dataclasses.replace(one_of(0, (99,) * RUN, (9,), returned=others), lines=(0, 2))
+    lines = traffic(table, rest)
+    lines = dataclasses.replace(lines, lines=(lines.lines[0], *lines.lines))
+    assert [each for each in blamed(lines) if each[1] is Fault.RETURNS] == found
+
+
 def test_many_allocations_that_come_back_once_each_are_no_culprit() -> None:
     parts = one_of(0, (24,) * RUN, (24,), returned=24 * RUN)
     assert blamed(traffic(parts, OTHER)) == []
