@@ -8,11 +8,11 @@ see `rmm_uvm.trace.TraceWriter`.
 
 from __future__ import annotations
 
-import math
 import os
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -29,7 +29,8 @@ Part: TypeAlias = int | tuple[int, int, int]
 """A whole allocation, by its number; or its number, the first byte, and bytes."""
 
 _TICK_NS = 1000  # of the format
-_MOST_SECONDS = 1e9
+_MOST_SECONDS = 1e9  # until the last kernel's end
+_MOST_NS = round(_MOST_SECONDS * 1e9)
 _ALIGNED_BYTES = 256  # as RMM's pool aligns
 _FIRST_ADDRESS = 1 << 40
 _END_ADDRESS = 1 << 56  # what `rmm-uvm plan` reads lies below
@@ -58,11 +59,14 @@ class KernelTraceWriter:
         something that cannot have happened; the trace is then as before the call.
     DataError
         If `facts` are too large, something is no stream, or the file could not be written whole.
+    TypeError
+        On entering, if `facts` cannot be written as JSON.
 
     Notes
     -----
     Not thread-safe. Calls are in order of time. The trace keeps whole microseconds: times are
-    rounded down, and a kernel begins at least one after the kernel before. Without `at` a call
+    rounded down. A kernel begins, and a stage begins or ends, at least one after the kernel or the
+    use by the CPU before, which is then in the stage in which it was told. Without `at` a call
     happens when the last kernel of its stream has ended, and no earlier than the call before.
 
     Examples
@@ -97,7 +101,7 @@ class KernelTraceWriter:
         self._sizes_there: dict[int, int] = {}
         self._given = False  # whether addresses are
         self._latest_ns = 0
-        self._next_kernel_ns = 0
+        self._next_ns = 0  # when a kernel or a stage can begin
         self._ends_ns: dict[int, int] = {}  # of each stream's last kernel
 
     def __enter__(self) -> Self:
@@ -168,13 +172,12 @@ class KernelTraceWriter:
                 f"address={shown(address)}: give the address of every allocation, or of none"
             )
         if address is not None:
-            self._refuse_unusable(address, size)
-        self._given = address is not None
-        if address is None:
-            address = self._places.take(size)
-        else:
+            address = self._usable(address, size)
+            self._given = True
             insort(self._begins, address)
             self._sizes_there[address] = size
+        else:
+            address = self._places.take(size)
         self._at(time_ns)
         writing.allocated(address, size, handle)
         number = len(self._sizes)
@@ -223,7 +226,8 @@ class KernelTraceWriter:
             What it uses, in this order: allocations, or parts of them as allocation, first byte and
             bytes. What is in both is read and written.
         seconds : float
-            How long it computes with all of that on the device, 0 to 1e9.
+            How long it computes with all of that on the device, 0 to 1e9; it ends no later than
+            1e9 seconds after the trace began.
         stream : optional
             As of `allocate`. Kernels of different streams may run at the same time.
         at : float, optional
@@ -234,13 +238,19 @@ class KernelTraceWriter:
         length_ns = _ns(seconds, "seconds")
         uses = self._uses(reads, writes)
         handle, time_ns = self._when(stream, at)
-        begin_ns = max(time_ns, self._next_kernel_ns)
+        begin_ns = max(time_ns, self._next_ns)
+        end_ns = begin_ns + length_ns
+        if end_ns > _MOST_NS:
+            raise ConfigurationError(
+                f"seconds={shown(seconds)}: the kernel would end {end_ns / 1e9:g} s after the "
+                f"trace began, and at most {_MOST_SECONDS:g} s are allowed"
+            )
         self._at(begin_ns)
         self._writing.kernel(name)
         for (address, size), write in uses.items():
             self._writing.touched(address, size, handle, write=write, by_cpu=False)
-        self._next_kernel_ns = (begin_ns // _TICK_NS + 1) * _TICK_NS
-        self._ends_ns[handle] = begin_ns + length_ns
+        self._next_ns = _next_tick(begin_ns)
+        self._ends_ns[handle] = end_ns
 
     def cpu(
         self, reads: Iterable[Part] = (), writes: Iterable[Part] = (), *, at: float | None = None
@@ -253,6 +263,7 @@ class KernelTraceWriter:
         self._at(self._synchronized_ns() if at is None else self._given_ns(at))
         for (address, size), write in uses.items():
             self._writing.touched(address, size, 0, write=write, by_cpu=True)
+        self._next_ns = _next_tick(self._latest_ns)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -267,12 +278,12 @@ class KernelTraceWriter:
         """
         if not isinstance(name, str):
             raise ConfigurationError(f"name={shown(name)}: a stage's name is text")
-        self._at(self._synchronized_ns())
+        self._at(max(self._synchronized_ns(), self._next_ns))
         self._writing.stage_begin(name)
         try:
             yield
         finally:
-            self._at(self._synchronized_ns())
+            self._at(max(self._synchronized_ns(), self._next_ns))
             self._writing.stage_end()
 
     @property
@@ -306,21 +317,22 @@ class KernelTraceWriter:
             )
         return time_ns
 
-    def _refuse_unusable(self, address: int, size: int) -> None:
-        if whole_number(address) not in range(1, _END_ADDRESS - size):
+    def _usable(self, given: int, size: int) -> int:
+        """Return an address that was given as a number."""
+        address = whole_number(given)
+        if address is None or not 1 <= address < _END_ADDRESS - size:
             raise ConfigurationError(
-                f"address={shown(address)}: a number from 1, with the end of the allocation below "
+                f"address={shown(given)}: a number from 1, with the end of the allocation below "
                 f"{_END_ADDRESS:#x}"
             )
         place = bisect_right(self._begins, address + size - 1) - 1
-        if place < 0:
-            return
-        begin = self._begins[place]
-        if begin + self._sizes_there[begin] > address:
+        begin = self._begins[place] if place >= 0 else 0
+        if place >= 0 and begin + self._sizes_there[begin] > address:
             raise ConfigurationError(
                 f"address={address:#x}: {size} bytes there overlap the {self._sizes_there[begin]} "
                 f"bytes at {begin:#x}, which live; free them first"
             )
+        return address
 
     def _place(self, allocation: int) -> tuple[int, int]:
         """Return address and bytes of a live allocation."""
@@ -336,6 +348,11 @@ class KernelTraceWriter:
 
     def _uses(self, reads: Iterable[Part], writes: Iterable[Part]) -> dict[tuple[int, int], bool]:
         """Return address and bytes of everything that is used, and whether it is written."""
+        for name, parts in (("reads", reads), ("writes", writes)):
+            if not isinstance(parts, Iterable):
+                raise ConfigurationError(
+                    f"{name}={shown(parts)}: a list of allocations and parts, such as [0]"
+                )
         uses = dict.fromkeys(map(self._range, reads), False)
         uses.update(dict.fromkeys(map(self._range, writes), True))
         return uses
@@ -372,6 +389,11 @@ class _Places:
         size = _aligned(nbytes)
         fits = bisect_left(self._by_size, (size, 0))
         if fits == len(self._by_size):
+            if self._end + size >= _END_ADDRESS:
+                raise ConfigurationError(
+                    f"{nbytes} bytes: no address is left below {_END_ADDRESS:#x}; free something "
+                    "first"
+                )
             self._end += size
             return self._end - size
         free, address = self._by_size[fits]
@@ -405,8 +427,13 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNED_BYTES) * _ALIGNED_BYTES
 
 
+def _next_tick(time_ns: int) -> int:
+    return (time_ns // _TICK_NS + 1) * _TICK_NS
+
+
 def _ns(seconds: float, name: str) -> int:
-    good = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not good or not math.isfinite(seconds) or not 0 <= seconds <= _MOST_SECONDS:
+    # NumPy's numbers are no int or float. What is compared may be NaN.
+    good = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not good or not 0 <= seconds <= _MOST_SECONDS:
         raise ConfigurationError(f"{name}={shown(seconds)}: seconds, 0 to {_MOST_SECONDS:g}")
-    return round(seconds * 1e9)
+    return round(float(seconds) * 1e9)

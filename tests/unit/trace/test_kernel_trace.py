@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError, UvmError
-from rmm_uvm.planner import plan
+from rmm_uvm.planner import plan, replay_paced
 from rmm_uvm.report import Report
 from rmm_uvm.trace import EventKind, KernelTraceWriter, read
 
@@ -76,6 +77,26 @@ def test_kernels_shorter_than_a_microsecond_are_told_apart(tmp_path: Path) -> No
         for name in "abc":
             trace.kernel(name, reads=[part], seconds=1e-7)
     assert read(path).kernels == ((0.0, "a"), (1e-6, "b"), (2e-6, "c"))
+
+
+def test_what_the_cpu_does_in_a_stage_counts_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    with KernelTraceWriter(path) as trace:
+        part = trace.allocate("4MiB")
+        for name in ("load", "compute", "save"):
+            with trace.stage(name):
+                if name == "compute":
+                    trace.kernel("k", writes=[part], seconds=0.01)
+                else:
+                    trace.cpu(reads=[part], writes=[part])
+        trace.cpu(reads=[part])
+    took = replay_paced(path, "16MiB", prefetch="never")
+    assert took.stages["save"].to_host_bytes == 4 * MIB == took.to_host_bytes
+    assert took.stages["compute"].to_device_bytes == 4 * MIB == took.to_device_bytes
+    [moved] = [
+        one for one in plan(path, "16MiB").cards[0].defaults.result.stages if one.name == "save"
+    ]
+    assert moved.to_host_bytes == 4 * MIB
 
 
 def test_places_are_used_again_smallest_first_and_grow_together(tmp_path: Path) -> None:
@@ -149,6 +170,22 @@ REFUSED: dict[str, tuple[Callable[[KernelTraceWriter, int], object], str]] = {
         lambda trace, _: trace.allocate(1, address=1 << 60),
         r"address=1152921504606846976: a number from 1",
     ),
+    "address that is no whole number": (
+        lambda trace, _: trace.allocate(1, address=4096.0),  # type: ignore[arg-type]
+        r"address=4096.0: a number from 1",
+    ),
+    "time that no float holds": (
+        lambda trace, _: trace.kernel("k", seconds=10**400),
+        r"seconds=1000.*: seconds, 0 to",
+    ),
+    "end that no trace holds": (
+        lambda trace, _: trace.kernel("k", seconds=1e9, at=1.5),
+        r"seconds=1000000000.0: the kernel would end 1e\+09 s after the trace began",
+    ),
+    "uses without a list": (
+        lambda trace, part: trace.kernel("k", reads=part),
+        r"reads=0: a list of allocations and parts",
+    ),
     "no bytes": (lambda trace, _: trace.allocate(0, address=1), "nbytes=0"),
     "too many bytes": (lambda trace, _: trace.allocate("9TiB", address=1), "at most 8"),
     "name that is none": (lambda trace, _: trace.kernel(3), "name=3: a kernel's name is text"),  # type: ignore[arg-type]
@@ -194,6 +231,30 @@ def test_neighbours_do_not_overlap_and_freed_ranges_are_used_again(tmp_path: Pat
         trace.free(middle)
         trace.allocate(4096, address=MIB)
     assert not read(tmp_path / "a.trace").events["flags"].any()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    with KernelTraceWriter(tmp_path / "a") as trace:
+        part = trace.allocate(np.int64(4096), address=np.uint8(128))
+        numbers = (np.uint8(part), np.uint8(0), np.int16(4096))
+        trace.kernel("k", [numbers], seconds=np.float32(0.25))  # type: ignore[list-item,arg-type]
+        trace.free(part, at=np.int64(1))  # type: ignore[arg-type]
+    assert rows(tmp_path / "a", "time_ns", "address", "bytes") == [
+        (0, 128, 4096),
+        (0, 128, 4096),
+        (10**9, 128, 4096),
+    ]
+    assert read(tmp_path / "a").annotations == ((1.0, "end of the last kernel"),)
+
+
+def test_addresses_end_where_plans_can_read_them(tmp_path: Path) -> None:
+    with KernelTraceWriter(tmp_path / "a") as trace:
+        most = [trace.allocate("8TiB") for _ in range((1 << 13) - 1)]
+        with pytest.raises(ConfigurationError, match="no address is left below 0x1000"):
+            trace.allocate("8TiB")
+        trace.free(most[0])
+        trace.allocate("8TiB")
+    assert int(read(tmp_path / "a").events["address"].max()) < 1 << 56
 
 
 def test_existing_file_is_refused_and_kept(tmp_path: Path) -> None:
