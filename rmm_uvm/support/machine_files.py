@@ -236,10 +236,12 @@ def load_machine(name_or_path: str | os.PathLike[str]) -> Machine:
         if own.is_file():
             return _load_file(own)
     known = machine_names()
+    begun = [name for name in known if name.startswith(name_or_path.lower())]
     close = difflib.get_close_matches(name_or_path.lower(), known, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    meant = begun if name_or_path and begun else close
+    hint = f" (did you mean {' or '.join(map(repr, meant))}?)" if meant else ""
     raise ConfigurationError(
-        f"there is no machine {name_or_path!r}{hint}: use {', '.join(known)}, "
+        f"there is no machine {shown(name_or_path)}{hint}: use {', '.join(known)}, "
         "or the path of a machine file"
     )
 

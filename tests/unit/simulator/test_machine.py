@@ -163,6 +163,22 @@ def test_load_unknown_name_lists_the_known_and_the_closest(machines: Path) -> No
     assert all(name in str(error.value) for name in shipped_names())
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("A100", r"'A100' (did you mean 'a100-pcie4'?): use a10-pcie4"),
+        ("rtx3080", "(did you mean 'rtx3080ti-pcie3' or 'rtx3080ti-pcie4'?)"),
+        ("", "'': use a10-pcie4"),
+        ("x" * 1000, "xxx...: use a10-pcie4"),
+    ],
+)
+def test_beginning_of_a_name_is_recognised_and_a_long_one_cut(name: str, hint: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        load_machine(name)
+    assert hint in str(error.value)
+    assert len(str(error.value)) < 600
+
+
 def test_load_unknown_name_like_none_has_no_guess(machines: Path) -> None:
     with pytest.raises(
         ConfigurationError, match="there is no machine 'zzz': use a10-pcie4"
