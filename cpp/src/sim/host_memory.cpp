@@ -39,9 +39,12 @@ bool host_memory::recall(std::uint32_t block, page_set const& pages)
     return false;
   }
   add(block, coming);
-  auto const& tier = config_.behind_host;
-  account_.count(block, &model_counters::from_third_tier_bytes, coming.bytes());
-  timeline_.spend(tier.operation_ns + static_cast<double>(coming.bytes()) / tier.read_bytes_per_ns);
+  auto const read = coming - blocks_.discarded(block);  // all else was not written there either
+  if (read.any()) {
+    auto const& tier = config_.behind_host;
+    account_.count(block, &model_counters::from_third_tier_bytes, read.bytes());
+    timeline_.spend(tier.operation_ns + static_cast<double>(read.bytes()) / tier.read_bytes_per_ns);
+  }
   return true;
 }
 

@@ -171,6 +171,21 @@ def test_what_is_discarded_or_freed_leaves_it_without_being_written_or_read(star
     assert program.counts()[:2] == (0, 0)
 
 
+def test_what_was_discarded_is_not_read_back() -> None:
+    machine = load_machine("h200-pcie5").replace(third_tier=TIER)
+    device = rmm_uvm.simulated_device("4MiB", host_memory="4MiB", machine=machine)
+    mr = rmm_uvm.mr.ManagedMemoryResource(device, prefetch="never")
+    address = mr.allocate(10 * MIB)
+    device.touch(address, 2 * MIB, write=True)
+    device.discard(address + 64 * 1024, 2 * MIB - 64 * 1024)
+    for block in range(1, 5):  # which push block 0 on
+        device.touch(address + block * BLOCK, BLOCK, write=True)
+    assert device.statistics()["to_third_tier_bytes"] == 64 * 1024
+    device.prefetch(address, BLOCK, "host")
+    assert device.statistics()["from_third_tier_bytes"] == 64 * 1024
+    mr.deallocate(address, 10 * MIB)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_any_program_keeps_to_the_host_and_gives_everything_back(seed: int) -> None:
     chance = random.Random(seed)
