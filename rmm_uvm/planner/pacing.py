@@ -119,6 +119,7 @@ def replay_paced(
             f"{workload.source} does not tell kernels apart, so nothing says how long they compute:"
             " write it with rmm_uvm.trace.KernelTraceWriter, or use rmm_uvm.plan"
         )
+    host_bytes = None if host_memory is None else parse_bytes(host_memory, "host_memory")
     with replaying_here(workload):
         card = ShadowDevice(
             device_bytes,
@@ -126,8 +127,8 @@ def replay_paced(
             budget,
             prefetch=prefetch,
             driver=driver,
-            host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
+            host_bytes=host_bytes,
             pool_bytes=workload.peak_live_bytes * 5 // 4,
             paced=True,
         )
-        return PacedTrial(workload, card).result()
+        return PacedTrial(workload, card, host_bytes).result()

@@ -114,7 +114,7 @@ def format_machine(machine: Machine) -> str:
     if tier := machine.third_tier:
         lines += ["", "[third_tier]"]
         lines += [f"{name} = {value!r}" for name, value in tier.constants().items()]
-        lines.append(f"source = {_quoted(tier.source)}")
+        lines.append(f"source = {_quoted(tier.source or 'not stated')}")
     return "\n".join(lines) + "\n"
 
 

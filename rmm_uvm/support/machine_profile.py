@@ -246,7 +246,7 @@ class ThirdTier:
         return {one.name: getattr(self, one.name) for one in _OF_TIER}
 
 
-_NUMBER = r"(\d+(?:\.\d+)?)"
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _TIER_PATTERN = re.compile(rf"([^@]+)@{_NUMBER}/{_NUMBER}(?:/{_NUMBER}us)?")
 
 
@@ -334,6 +334,10 @@ class Machine:
             raise ConfigurationError(
                 f"machine name {self.name!r}: use 1 to 64 letters, digits, '.', '_' and '-', "
                 "the first a letter or digit"
+            )
+        if not isinstance(self.third_tier, ThirdTier | None):
+            raise ConfigurationError(
+                f"machine {self.name}: third_tier={shown(self.third_tier)}: a ThirdTier, or None"
             )
         for name, constant in CONSTANTS.items():
             value = getattr(self, name)

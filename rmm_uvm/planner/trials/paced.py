@@ -7,12 +7,16 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+from rmm_uvm.planner.trials.replaying import NoRoomError
 from rmm_uvm.planner.trials.shadow_device import ShadowDevice
 from rmm_uvm.planner.trials.uses import Use
 from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, WRITES, Workload
 from rmm_uvm.planner.workload.live_ranges import LiveAllocations
 from rmm_uvm.planner.workload.result import PacedFigures, PacedReplay
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["PacedTrial"]
 
@@ -26,11 +30,16 @@ class PacedTrial:
         With kernels.
     card : ShadowDevice
         A fresh one.
+    host_bytes : int, optional
+        The host memory that it has, for errors.
     """
 
-    def __init__(self, workload: Workload, card: ShadowDevice) -> None:
+    def __init__(
+        self, workload: Workload, card: ShadowDevice, host_bytes: int | None = None
+    ) -> None:
         self._workload = workload
         self._card = card
+        self._host_bytes = host_bytes
         self._stage = 0
         self._before = card.statistics()
         self._figures = [PacedFigures() for _ in workload.stages]
@@ -43,7 +52,13 @@ class PacedTrial:
         self._uses: list[Use] = []  # of it
 
     def result(self) -> PacedReplay:
-        """Run everything, and return what it took."""
+        """Run everything, and return what it took.
+
+        Raises
+        ------
+        NoRoomError
+            If what is used has no room on the card and behind it.
+        """
         events, kernels = self._workload.events, self._workload.kernels
         names = ("kind", "flags", "stage", "address", "nbytes", "time_ns")
         columns = (events[name].tolist() for name in names)
@@ -67,7 +82,8 @@ class PacedTrial:
             else:
                 for begin, first, size in self._parts(address, nbytes):
                     now = self._there[begin] + first
-                    self._card.cpu_touch(now, size, write=bool(flags & WRITES))
+                    with self._in_room("what the CPU uses"):
+                        self._card.cpu_touch(now, size, write=bool(flags & WRITES))
         self._launch_before(self._end_ns + 1)
         self._count()
         stages = dict(zip(self._workload.stages, self._figures, strict=True))
@@ -105,10 +121,25 @@ class PacedTrial:
         self._enter(stage)
         before = self._card.statistics()
         compute_seconds = max(end_ns - begin_ns, 0) / 1e9
-        self._card.kernel(self._uses, compute_seconds)
+        with self._in_room(f"kernel {self._next}, {shown(name)},"):
+            self._card.kernel(self._uses, compute_seconds)
         self._waited[name] += self._card.statistics().seconds - before.seconds - compute_seconds
         self._uses.clear()
         self._fresh.clear()
+
+    @contextmanager
+    def _in_room(self, what: str) -> Iterator[None]:
+        """Say what found no room; without a limit of the host it is this process that has none."""
+        try:
+            yield
+        except MemoryError as error:
+            if self._host_bytes is None:
+                raise
+            raise NoRoomError(
+                f"{self._workload.source}: {what} needs more than the card and "
+                f"{format_bytes(self._host_bytes)} of host memory hold; give more host_memory, or "
+                "a machine with a larger third tier"
+            ) from error
 
     def _enter(self, stage: int) -> None:
         if stage != self._stage:

@@ -246,6 +246,13 @@ def test_file_of_a_machine_keeps_it(tmp_path: Path) -> None:
     assert load_machine(tmp_path / "mine.toml") == machine
     assert load_machine(tmp_path / "mine.toml").third_tier == tier
     assert "third_tier" not in format_machine(load_machine("a100-pcie4"))
+    unnamed = machine.replace(third_tier=ThirdTier(1, 1.0, 1.0, source=""))
+    assert parse_machine(format_machine(unnamed), "it").third_tier is not None
+
+
+def test_machine_takes_nothing_else_for_one() -> None:
+    with pytest.raises(ConfigurationError, match="third_tier='2TB@1/1': a ThirdTier, or None"):
+        load_machine("a100-pcie4").replace(third_tier="2TB@1/1")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +340,7 @@ def test_workers_share_its_size(tmp_path: Path) -> None:
     assert enough.out_of_memory is None is not half.out_of_memory
 
 
-TEXTS = ["2TB", "2TB@6.8", "2TB@6.8/4.0/80ms", "@1/1", "2TB@-1/1", "2TB@0/1"]
+TEXTS = ["2TB", "2TB@٣/1", "2TB@6.8", "2TB@6.8/4.0/80ms", "@1/1", "2TB@-1/1", "2TB@0/1"]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -354,7 +361,9 @@ def test_one_behind_a_host_without_a_limit_is_refused(tmp_path: Path) -> None:
 def test_paced_replay_waits_for_it(tmp_path: Path) -> None:
     trace = two_rounds(tmp_path / "a")
     asked: dict[str, Any] = {"prefetch": "never", "host_memory": "6MiB"}
-    with pytest.raises(MemoryError):
+    with pytest.raises(
+        MemoryError, match=r"kernel 12, 'add', needs more than the card and 6.00 MiB of host mem"
+    ):
         replay_paced(trace, "16MiB", machine=plain_machine(None), **asked)
     took = replay_paced(trace, "16MiB", machine=plain_machine(), **asked)
     roomy = replay_paced(trace, "16MiB", machine=plain_machine(), prefetch="never")
