@@ -103,6 +103,7 @@ class KernelTraceWriter:
         self._latest_ns = 0
         self._next_ns = 0  # when a kernel or a stage can begin
         self._ends_ns: dict[int, int] = {}  # of each stream's last kernel
+        self._last_end_ns = 0  # of them all
 
     def __enter__(self) -> Self:
         if self._opened is not None:
@@ -251,6 +252,7 @@ class KernelTraceWriter:
             self._writing.touched(address, size, handle, write=write, by_cpu=False)
         self._next_ns = _next_tick(begin_ns)
         self._ends_ns[handle] = end_ns
+        self._last_end_ns = max(self._last_end_ns, end_ns)
 
     def cpu(
         self, reads: Iterable[Part] = (), writes: Iterable[Part] = (), *, at: float | None = None
@@ -299,7 +301,7 @@ class KernelTraceWriter:
         self._latest_ns = time_ns
 
     def _synchronized_ns(self) -> int:
-        return max([self._latest_ns, *self._ends_ns.values()])
+        return max(self._latest_ns, self._last_end_ns)
 
     def _when(self, stream: Any, at: float | None) -> tuple[int, int]:
         """Return a stream's handle, and the time of what is asked of it."""
