@@ -14,6 +14,7 @@ from rmm_uvm.planner.request import Options
 from rmm_uvm.planner.workload.events import Workload
 from rmm_uvm.planner.workload.result import ReplayResult
 from rmm_uvm.planner.workload.working_set import WorkingSet
+from rmm_uvm.support.machine_profile import ThirdTier
 from rmm_uvm.support.settings import PrefetchMode
 
 __all__ = [
@@ -40,6 +41,8 @@ class MachineFacts:
         Its constants were measured by this project, or by the user; else they are published ones.
     label : str
         What its constants are; unless that is "measured", it stands wherever the name does.
+    third_tier : ThirdTier or None
+        What lies behind the host's memory of one process, where that is limited.
     """
 
     name: str
@@ -47,6 +50,7 @@ class MachineFacts:
     link: str
     measured: bool
     label: str
+    third_tier: ThirdTier | None = None
 
     def __str__(self) -> str:
         return self.name if self.label == "measured" else f"{self.name} ({self.label})"

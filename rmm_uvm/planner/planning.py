@@ -178,8 +178,9 @@ def plan_workload(
     """
     if not workload.allocations or not workload.peak_live_bytes:
         raise DataError(f"{workload.source} has no allocation: there is nothing to plan")
+    tier = None if request.host_bytes is None else machine.third_tier
     facts = MachineFacts(
-        machine.name, machine.gpu, machine.link, bool(machine.measured), machine.label
+        machine.name, machine.gpu, machine.link, bool(machine.measured), machine.label, tier
     )
     staged = has_stages(workload)
     runs = Runs(

@@ -123,7 +123,8 @@ class PacedTrial:
         compute_seconds = max(end_ns - begin_ns, 0) / 1e9
         with self._in_room(f"kernel {self._next}, {shown(name)},"):
             self._card.kernel(self._uses, compute_seconds)
-        self._waited[name] += self._card.statistics().seconds - before.seconds - compute_seconds
+        waited = self._card.statistics().seconds - before.seconds - compute_seconds
+        self._waited[name] += round(waited, 9)  # the model's are nanoseconds; the rest is rounding
         self._uses.clear()
         self._fresh.clear()
 

@@ -26,6 +26,7 @@ from rmm_uvm.report.document import (
     Words,
     titled,
 )
+from rmm_uvm.support.machine_profile import ThirdTier
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["called", "page", "short_size", "summary"]
@@ -138,8 +139,20 @@ def _opening(plan: PlanFigures) -> Iterator[Paragraph]:
     ]
     if workload.cut_off:
         said.insert(2, f"The recording ends early: {words.plain_name(workload.cut_off, 200)}.")
+    if machine.third_tier:
+        said.insert(1, _behind_host(machine.third_tier, plan.workers))
     for one in said:
         yield Paragraph(one, indent="  ", fit="keep" if one == source else "wrap")
+
+
+def _behind_host(tier: ThirdTier, workers: int) -> str:
+    each = " for each worker" if workers > 1 else ""
+    operation = words.clock_text(tier.operation_ns / 1e9) if tier.operation_ns else "nothing"
+    return (
+        f"third tier: {format_bytes(tier.capacity_bytes)}{each}, read at "
+        f"{tier.read_bytes_per_ns:g} and written at {tier.write_bytes_per_ns:g} GB/s; an operation "
+        f"takes {operation} more"
+    )
 
 
 def _duration(workload: Workload) -> str:

@@ -147,7 +147,8 @@ class PacedFigures:
     seconds : float
         Modelled time: computing, and waiting for memory.
     compute_seconds : float
-        What the trace says that kernels take with their memory on the device.
+        What the trace says that kernels take with their memory on the device: from the begin of
+        each to that of the next, so that a pause between them counts too.
     to_device_bytes, to_host_bytes : int
         Moved each way.
     dropped_bytes : int

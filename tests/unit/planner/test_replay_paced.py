@@ -89,6 +89,7 @@ def test_three_blocks_on_a_card_of_four_wait_for_nothing(tmp_path: Path) -> None
     )
     assert took.waited_seconds == pytest.approx(0.0, abs=1e-12)
     assert (took.to_host_bytes, took.to_device_bytes, took.slowdown) == (0, 0, pytest.approx(1.0))
+    assert took.waited_by_kernel == {"a": 0.0, "b": 0.0, "c": 0.0}
 
 
 @pytest.mark.parametrize("kernel_seconds", [0.02, 1e-4])

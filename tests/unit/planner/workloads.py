@@ -29,6 +29,7 @@ class Machine:
     link: str = "a link"
     measured: bool = True
     memory_bytes_per_ns: float = 4000.0
+    third_tier: None = None
 
     @property
     def label(self) -> str:

@@ -308,6 +308,12 @@ def test_plan_says_what_one_would_bring(tmp_path: Path) -> None:
     assert result.to_third_tier_bytes > 0 < result.from_third_tier_bytes
     assert f"Third tier on 16.00 MiB: {result.to_third_tier_bytes / MIB:.2f} MiB" in str(brought)
     assert "Third tier" not in str(without)
+    [assumed] = [line for line in str(brought).splitlines() if line.startswith("third tier:")]
+    assert assumed == (
+        "third tier: 64.00 MiB, read at 0.5 and written at 0.25 GB/s; an operation takes"
+    )
+    assert "third tier:" not in str(without)
+    assert brought.to_dict()["machine"]["third_tier"]["capacity_bytes"] == 64 * MIB
     # The faster it is, the shorter it takes; with a host that has room it brings nothing.
     fast = plan(trace, "16MiB", third_tier="64MiB@50/50", **asked).cards[0].defaults
     roomy = plan(trace, "16MiB", prefetch="never", host_memory="1GiB").cards[0].defaults
