@@ -23,28 +23,30 @@ _MOST_SAMPLES = 10_000  # of one device
 _LARGEST = 1 << 50  # bytes of one allocation that are believed: sums stay inside 64 bits
 
 
-def footprint_samples(events: Rows) -> Rows:
+def footprint_samples(events: Rows, end_ns: int = 0) -> Rows:
     """Return samples in which only the footprint is known.
 
     Parameters
     ----------
     events : ndarray, dtype `EVENT_DTYPE`
         In order of time.
+    end_ns : int
+        When the recording ends: the last footprint lasts until then.
 
     Returns
     -------
     ndarray, dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
-        In order of time, at most 10,000 of each device. Where there are more events, each sample
+        In order of time, at most 10,001 of each device. Where there are more events, each sample
         stands for several and has the most of them, so that no peak is lost.
     """
-    parts = [_of_device(events, number) for number in np.unique(events["device_id"])]
+    parts = [_of_device(events, number, end_ns) for number in np.unique(events["device_id"])]
     if not parts:
         return np.empty(0, SAMPLE_DTYPE)
     samples = np.concatenate(parts)
     return samples[samples["time_ns"].argsort(kind="stable")]
 
 
-def _of_device(events: Rows, number: int) -> Rows:
+def _of_device(events: Rows, number: int, end_ns: int) -> Rows:
     kinds = events["kind"]
     allocated = kinds == EventKind.ALLOCATE
     # A free of what was allocated before the trace takes nothing away.
@@ -65,6 +67,9 @@ def _of_device(events: Rows, number: int) -> Rows:
     samples["footprint_bytes"][-1] = levels[-1]
     samples["device_id"] = number
     samples["known"] = Known.FOOTPRINT
+    if end_ns > samples["time_ns"][-1]:
+        samples = np.concatenate([samples, samples[-1:]])
+        samples["time_ns"][-1] = end_ns
     return samples
 
 
@@ -169,9 +174,9 @@ class Trace:
 
     @property
     def duration_seconds(self) -> float:
-        """Time from the begin to the last event or sample."""
-        latest = [rows["time_ns"].max() for rows in (self.events, self.samples) if len(rows)]
-        return float(max(latest, default=0)) / 1e9
+        """Time from the begin to the last event, sample or remark."""
+        latest = [rows["time_ns"].max() / 1e9 for rows in (self.events, self.samples) if len(rows)]
+        return float(max([*latest, *(seconds for seconds, _ in self.annotations)], default=0.0))
 
     def of(self, *kinds: EventKind) -> np.ndarray[Any, np.dtype[np.void]]:
         """Return the events of some kinds, in order of time."""
@@ -189,7 +194,7 @@ class Trace:
         """
         samples = self.samples
         if len(samples) == 0:
-            samples = footprint_samples(self.events)
+            samples = footprint_samples(self.events, round(self.duration_seconds * 1e9))
         return Recording(
             samples=samples[samples["time_ns"].argsort(kind="stable")],
             devices=devices_of(self.facts, self.events, samples),

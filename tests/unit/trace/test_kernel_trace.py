@@ -319,4 +319,7 @@ def test_plans_and_reports_are_made_of_it(tmp_path: Path) -> None:
     # Kernels alone take 0.06 s: the kernel driver's work comes on top, also where all fits.
     assert made.fitting_seconds == 0.06 + large.defaults.result.migration_seconds
     assert small.defaults.result.evicted_bytes > 0 == large.defaults.result.evicted_bytes
-    assert "32.00 MiB" in repr(Report(read(path).recording()))
+    shown = repr(Report(read(path).recording()))
+    assert "32.00 MiB" in shown
+    assert "watched memory for 0.060 s" in shown  # until the last kernel's end
+    assert read(path).duration_seconds == 0.06
