@@ -69,7 +69,8 @@ class StageNumbers:
             if kind == _BEGIN:
                 self._begin(thread, name)
             elif kind == _KERNEL:
-                self.kernels.append(Launch(time_ns, self._innermost(thread), name))
+                stage = self._innermost(thread) or self._latest()
+                self.kernels.append(Launch(time_ns, stage, name))
                 continue
             elif not (kind == _END and self._end(thread)):
                 continue

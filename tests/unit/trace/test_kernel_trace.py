@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import resource
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,16 @@ def test_what_the_cpu_does_in_a_stage_counts_there(tmp_path: Path) -> None:
         one for one in plan(path, "16MiB").cards[0].defaults.result.stages if one.name == "save"
     ]
     assert moved.to_host_bytes == 4 * MIB
+
+
+def test_kernels_of_another_thread_are_in_the_stage_that_runs(tmp_path: Path) -> None:
+    with KernelTraceWriter(tmp_path / "a") as trace:
+        part = trace.allocate("2MiB")
+        with trace.stage("step"):
+            other = threading.Thread(target=trace.kernel, args=("k", [part], [], 0.01))
+            other.start()
+            other.join()
+    assert replay_paced(tmp_path / "a", "16MiB").stages["step"].kernels == 1
 
 
 def test_places_are_used_again_smallest_first_and_grow_together(tmp_path: Path) -> None:
