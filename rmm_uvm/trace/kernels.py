@@ -66,7 +66,8 @@ class KernelTraceWriter:
     -----
     Not thread-safe. Calls are in order of time. The trace keeps whole microseconds: times are
     rounded down. A kernel begins, and a stage begins or ends, at least one after the kernel or the
-    use by the CPU before, which is then in the stage in which it was told. Without `at` a call
+    use by the CPU before, which is then in the stage in which it was told; what was to happen in
+    between happens then. Without `at` a call
     happens when the last kernel of its stream has ended, and no earlier than the call before.
 
     Examples
@@ -100,7 +101,8 @@ class KernelTraceWriter:
         self._begins: list[int] = []  # of live allocations whose addresses were given
         self._sizes_there: dict[int, int] = {}
         self._given = False  # whether addresses are
-        self._latest_ns = 0
+        self._latest_ns = 0  # as written
+        self._told_ns = 0  # the same, before it was moved to a microsecond of its own
         self._next_ns = 0  # when a kernel or a stage can begin
         self._ends_ns: dict[int, int] = {}  # of each stream's last kernel
         self._last_end_ns = 0  # of them all
@@ -239,14 +241,14 @@ class KernelTraceWriter:
         length_ns = _ns(seconds, "seconds")
         uses = self._uses(reads, writes)
         handle, time_ns = self._when(stream, at)
-        begin_ns = max(time_ns, self._next_ns)
-        end_ns = begin_ns + length_ns
+        begin_ns = max(time_ns, self._latest_ns, self._next_ns)
+        end_ns = (begin_ns if at is None else time_ns) + length_ns
         if end_ns > _MOST_NS:
             raise ConfigurationError(
                 f"seconds={shown(seconds)}: the kernel would end {end_ns / 1e9:g} s after the "
                 f"trace began, and at most {_MOST_SECONDS:g} s are allowed"
             )
-        self._at(begin_ns)
+        self._at(time_ns, begin_ns)
         self._writing.kernel(name)
         for (address, size), write in uses.items():
             self._writing.touched(address, size, handle, write=write, by_cpu=False)
@@ -280,12 +282,12 @@ class KernelTraceWriter:
         """
         if not isinstance(name, str):
             raise ConfigurationError(f"name={shown(name)}: a stage's name is text")
-        self._at(max(self._synchronized_ns(), self._next_ns))
+        self._at(self._synchronized_ns(), self._next_ns)
         self._writing.stage_begin(name)
         try:
             yield
         finally:
-            self._at(max(self._synchronized_ns(), self._next_ns))
+            self._at(self._synchronized_ns(), self._next_ns)
             self._writing.stage_end()
 
     @property
@@ -296,9 +298,13 @@ class KernelTraceWriter:
             )
         return self._events
 
-    def _at(self, time_ns: int) -> None:
-        self._writing.at(time_ns)
-        self._latest_ns = time_ns
+    def _at(self, time_ns: int, earliest_ns: int = 0) -> None:
+        """Have what follows happen at a time, or as soon after it as can be written."""
+        written_ns = max(time_ns, earliest_ns, self._latest_ns)
+        self._writing.at(written_ns)
+        if time_ns != self._latest_ns:
+            self._told_ns = max(self._told_ns, time_ns)
+        self._latest_ns = written_ns
 
     def _synchronized_ns(self) -> int:
         return max(self._latest_ns, self._last_end_ns)
@@ -312,9 +318,9 @@ class KernelTraceWriter:
 
     def _given_ns(self, at: float) -> int:
         time_ns = _ns(at, "at")
-        if time_ns < self._latest_ns:
+        if time_ns < self._told_ns:
             raise ConfigurationError(
-                f"at={shown(at)}: the trace is at {self._latest_ns / 1e9:g} s already; write "
+                f"at={shown(at)}: the trace is at {self._told_ns / 1e9:.9g} s already; write "
                 "calls in order of time"
             )
         return time_ns

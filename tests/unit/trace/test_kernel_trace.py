@@ -80,6 +80,22 @@ def test_kernels_shorter_than_a_microsecond_are_told_apart(tmp_path: Path) -> No
     assert read(path).kernels == ((0.0, "a"), (1e-6, "b"), (2e-6, "c"))
 
 
+def test_kernels_that_begin_in_one_microsecond_keep_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    with KernelTraceWriter(path) as trace:
+        part = trace.allocate(64, at=1.0)
+        for number in range(3):  # of streams that run at once
+            begin = 1 + number * 2e-7
+            trace.kernel(f"{number}", [part], seconds=0.01, stream=number, at=begin)
+        more = trace.allocate(64, at=1 + 5e-7)
+        with trace.stage("s"):
+            trace.kernel("late", [more], seconds=0.001, at=1.0100004)
+        with pytest.raises(ConfigurationError, match=r"the trace is at 1\.0110004 s already"):
+            trace.free(more, at=1.01)
+    assert read(path).kernels == ((1.0, "0"), (1.000001, "1"), (1.000002, "2"), (1.01, "late"))
+    assert read(path).annotations[0][0] == 1.011
+
+
 def test_what_the_cpu_does_in_a_stage_counts_there(tmp_path: Path) -> None:
     path = tmp_path / "a.trace"
     with KernelTraceWriter(path) as trace:
