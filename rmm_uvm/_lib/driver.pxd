@@ -172,6 +172,7 @@ cdef extern from "rmm_uvm/driver/memory_levels.hpp" namespace "rmm_uvm" nogil:
         uint64_t managed_bytes
         uint64_t prefetched_bytes
         uint64_t discarded_bytes
+        uint64_t waited_ns
 
     cdef cppclass memory_level_source:
         memory_levels levels() noexcept

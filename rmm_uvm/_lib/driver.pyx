@@ -391,8 +391,8 @@ cdef class LevelSource:
         Returns
         -------
         dict of str to int
-            ``footprint_bytes`` and ``managed_bytes``, now; ``prefetched_bytes`` and
-            ``discarded_bytes``, so far.
+            ``footprint_bytes`` and ``managed_bytes``, now; ``prefetched_bytes``,
+            ``discarded_bytes`` and ``waited_ns``, so far.
         """
         cdef memory_levels found = dereference(self.handle).levels()
         return {
@@ -400,6 +400,7 @@ cdef class LevelSource:
             "managed_bytes": found.managed_bytes,
             "prefetched_bytes": found.prefetched_bytes,
             "discarded_bytes": found.discarded_bytes,
+            "waited_ns": found.waited_ns,
         }
 
 

@@ -29,6 +29,7 @@ SAMPLE_DTYPE = np.dtype(
         ("managed_bytes", "<u8"),
         ("resident_bytes", "<u8"),
         ("device_used_bytes", "<u8"),
+        ("waited_ns", "<u8"),
         ("device_id", "<i4"),
         ("known", "<u4"),
     ]

@@ -50,6 +50,8 @@ class Figures:
         By this package.
     cpu_faults, gpu_faults : int or None
         Faults on managed pages.
+    waited_ns : int or None
+        In which at least one request waited for data or room; 0 without a budget, which counts it.
     peak_footprint_bytes, peak_managed_bytes, peak_resident_bytes, peak_device_used_bytes : int or None
         The most of each level, as sampled; the first no less than the exact peak of the run's pool.
     """  # noqa: E501
@@ -62,6 +64,7 @@ class Figures:
     discarded_bytes: int | None = None
     cpu_faults: int | None = None
     gpu_faults: int | None = None
+    waited_ns: int | None = None
     peak_footprint_bytes: int | None = None
     peak_managed_bytes: int | None = None
     peak_resident_bytes: int | None = None

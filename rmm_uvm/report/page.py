@@ -46,7 +46,7 @@ _STAGE_TITLES = (
     "Stage", "Runs", "Time", "To device", "To host", "Evicted", "Prefetched", "Peak footprint",
 )  # fmt: skip
 _BUDGET_STAGE_TITLES = (
-    "Stage", "Runs", "Time", "To device", "To host", "Of it by the driver",
+    "Stage", "Runs", "Time", "Waited", "To device", "To host", "Of it by the driver",
     "Prefetched beside the budget", "Peak footprint",
 )  # fmt: skip
 _FINDING_TITLES = ("When", "Device", "Kind", "What was the case")
@@ -171,11 +171,13 @@ def _charts(
 def _stages(recording: Recording, device: RecordedDevice) -> Iterator[Table]:
     stages = sorted(by_stage(recording, device), key=lambda row: -row.figures.seconds)
     shown = {id(row) for row in stages[:_MOST_STAGES]}
-    rows = [_stage(row) for row in by_stage_order(stages, recording) if id(row) in shown]
+    in_order = by_stage_order(stages, recording)
+    rows = [_stage(row, recording) for row in in_order if id(row) in shown]
     if more := len(stages) - len(rows):
         rows.append((f"and {more} shorter stages",))
     if (outside := outside_stages(recording, device)) is not None:
-        rows.append(_stage(StageFigures(OUTSIDE, 0, 0, open=False, figures=outside)))
+        row = StageFigures(OUTSIDE, 0, 0, open=False, figures=outside)
+        rows.append(_stage(row, recording))
     if rows:
         titles = _BUDGET_STAGE_TITLES if recording.budgets else _STAGE_TITLES
         yield Table(titled(titles), tuple(rows), "By stage")
@@ -189,12 +191,14 @@ def by_stage_order(rows: Sequence[StageFigures], recording: Recording) -> list[S
     return sorted(rows, key=lambda row: place[row.name])
 
 
-def _stage(row: StageFigures) -> tuple[str, ...]:
+def _stage(row: StageFigures, recording: Recording) -> tuple[str, ...]:
     figures = row.figures
+    waited = [words.waited_text(figures.waited_ns)] if recording.budgets else []
     return (
         "\u2003" * min(row.depth, 4) + words.plain_name(row.name),
         words.count(row.runs) if row.runs else "",
         words.clock_text(figures.seconds) + (" (not ended)" if row.open else ""),
+        *waited,
         words.size(figures.host_to_device_bytes),
         words.size(figures.device_to_host_bytes),
         words.size(figures.evicted_bytes_estimate),

@@ -27,6 +27,7 @@ TOTALS: dict[str, Known] = {
     "discarded_bytes": Known.FOOTPRINT,
     "cpu_faults": Known.FAULTS,
     "gpu_faults": Known.FAULTS,
+    "waited_ns": Known.FOOTPRINT,
 }
 """Fields that count since the monitor began, and the bit that says that one is known."""
 

@@ -59,9 +59,9 @@ _NAME_WIDTH = 18
 _WIDTHS = (9, 11, 11, 11, 14)
 _NEEDED_COLUMNS = 3  # however narrow the terminal is
 _TITLES = ("time", "to device", "to host", "evicted", "peak footprint")
-# What leaves for a budget is known of the whole run only, and stands in "to host".
-_BUDGET_TITLES = ("time", "to device", "to host", "by driver", "peak footprint")
-_BY_DRIVER_NOTE = "by driver: evicted by the kernel driver, and not for the budget"
+# With a budget what leaves stands in "to host"; what the kernel driver evicts is in a line above.
+_BUDGET_TITLES = ("time", "waited", "to device", "to host", "peak footprint")
+_WAITED_NOTE = "waited: for data or room, as far as known; not page faults"
 
 
 def summary(recording: Recording) -> Document:
@@ -186,7 +186,10 @@ def _devices(recording: Recording) -> list[Section]:
         title = f"device {device.device_id}: {words.plain_name(device.name, 60)}"
         return [Section(title, (table,), indent="  ")]
     rows = [
-        (f"device {device.device_id}", *_cells(of_device(recording, device), None))
+        (
+            f"device {device.device_id}",
+            *_cells(of_device(recording, device), None, budgeted=bool(recording.budgets)),
+        )
         for device in recording.devices[:_MOST_DEVICES]
     ]
     lines = []
@@ -273,10 +276,11 @@ def _stages(recording: Recording, room: int) -> list[Section]:
         most -= 1
     longest = sorted(rows, key=lambda row: row.figures.seconds, reverse=True)[:most]
     shown = [row for row in rows if row in longest]
-    cells = [(_label(row), *_cells(row.figures, row)) for row in shown]
+    budgeted = bool(recording.budgets)
+    cells = [(_label(row), *_cells(row.figures, row, budgeted=budgeted)) for row in shown]
     if outside:
-        cells.append((OUTSIDE, *_cells(in_all(outside), None)))
-    notes = [_BY_DRIVER_NOTE] if recording.budgets else []
+        cells.append((OUTSIDE, *_cells(in_all(outside), None, budgeted=budgeted)))
+    notes = [_WAITED_NOTE] if recording.budgets else []
     if more := len(rows) - len(shown):
         notes.append(f"and {more} shorter stages")
     return [Section("", (_table("stage", cells, recording), *map(Paragraph, notes)))]
@@ -292,13 +296,16 @@ def _label(row: StageFigures) -> str:
     return f"{'  ' * min(row.depth, 3)}{words.plain_name(row.name)}"
 
 
-def _cells(figures: Figures, row: StageFigures | None) -> tuple[str, ...]:
+def _cells(figures: Figures, row: StageFigures | None, *, budgeted: bool) -> tuple[str, ...]:
     time = words.clock_text(figures.seconds)
+    moved = [words.size(figures.host_to_device_bytes), words.size(figures.device_to_host_bytes)]
+    if budgeted:
+        moved.insert(0, words.waited_text(figures.waited_ns))
+    else:
+        moved.append(words.size(figures.evicted_bytes_estimate))
     return (
         f"{time}+" if row is not None and row.open else time,
-        words.size(figures.host_to_device_bytes),
-        words.size(figures.device_to_host_bytes),
-        words.size(figures.evicted_bytes_estimate),
+        *moved,
         words.size(figures.peak_footprint_bytes),
     )
 

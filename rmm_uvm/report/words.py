@@ -116,6 +116,17 @@ def rate_unit(most_bytes: float) -> tuple[float, str]:
     return 1000, "kB/s"
 
 
+def waited_text(ns: int | None) -> str:
+    """Return a time of waiting, given in nanoseconds; None is not known.
+
+    Examples
+    --------
+    >>> waited_text(1_500_000_000), waited_text(0)
+    ('1.5 s', '0 s')
+    """
+    return UNKNOWN if ns is None else clock_text(ns / 1e9)
+
+
 def clock_text(seconds: float) -> str:
     """Return a time since the start, or that something took.
 

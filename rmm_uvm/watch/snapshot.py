@@ -37,7 +37,8 @@ NEEDS: dict[str, Known] = {
     "evicted_bytes_estimate": Known.COUNTERS | Known.DEVICE,
     **dict.fromkeys(("cpu_faults", "gpu_faults"), Known.FAULTS),
     **dict.fromkeys(
-        ("prefetched_bytes", "discarded_bytes", "footprint_bytes", "managed_bytes"), Known.FOOTPRINT
+        ("prefetched_bytes", "discarded_bytes", "footprint_bytes", "managed_bytes", "waited_ns"),
+        Known.FOOTPRINT,
     ),
     "resident_bytes": Known.RESIDENT,
     "device_used_bytes": Known.DEVICE,
@@ -54,6 +55,7 @@ TOTALS = (
     "discarded_bytes",
     "cpu_faults",
     "gpu_faults",
+    "waited_ns",
 )
 """Fields that only grow since the monitor began; the others are levels of the moment."""
 
@@ -86,6 +88,8 @@ class Snapshot(ShownAsTable):
         Managed memory on the device; an estimate unless `resident_exact`.
     device_used_bytes : int or None
         Device memory in use by all processes; exact.
+    waited_ns : int or None
+        In which at least one request waited for data or room, by a budget's count; a lower bound.
     capacity_bytes : int or None
         Device memory that managed pages can use, as of the monitor's start.
     device_total_bytes : int or None
@@ -119,6 +123,7 @@ class Snapshot(ShownAsTable):
     managed_bytes: int | None = None
     resident_bytes: int | None = None
     device_used_bytes: int | None = None
+    waited_ns: int | None = None
     capacity_bytes: int | None = None
     device_total_bytes: int | None = None
     resident_exact: bool = False
@@ -176,7 +181,7 @@ class Window(ShownAsTable):
     host_to_device_bytes, device_to_host_bytes, own_to_host_bytes, evicted_bytes_estimate : int or \
 None
         As in `Snapshot`, of this window alone; so are those that follow.
-    prefetched_bytes, discarded_bytes, cpu_faults, gpu_faults : int or None
+    prefetched_bytes, discarded_bytes, cpu_faults, gpu_faults, waited_ns : int or None
         As in `Snapshot`.
     peak_footprint_bytes, peak_resident_bytes : int or None
         The most that any sample within saw; None if some of them are not kept any more.
@@ -199,6 +204,7 @@ None
     discarded_bytes: int | None = None
     cpu_faults: int | None = None
     gpu_faults: int | None = None
+    waited_ns: int | None = None
     peak_footprint_bytes: int | None = None
     peak_resident_bytes: int | None = None
     capacity_bytes: int | None = None

@@ -11,7 +11,7 @@
 namespace rmm_uvm::monitor {
 
 /** @brief The wide fields of a sample in the order of its layout; new ones at the end. */
-inline constexpr std::array<std::uint64_t sample::*, 13> sample_fields{
+inline constexpr std::array<std::uint64_t sample::*, 14> sample_fields{
   &sample::time_ns,
   &sample::host_to_device_bytes,
   &sample::device_to_host_bytes,
@@ -25,6 +25,7 @@ inline constexpr std::array<std::uint64_t sample::*, 13> sample_fields{
   &sample::managed_bytes,
   &sample::resident_bytes,
   &sample::device_used_bytes,
+  &sample::waited_ns,
 };
 static_assert(sizeof(sample) == (sample_fields.size() + 1) * sizeof(std::uint64_t));
 

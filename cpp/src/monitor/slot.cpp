@@ -23,6 +23,7 @@ void slot::set_levels(std::shared_ptr<memory_level_source> source) noexcept
   std::swap(levels_, source);
   prefetched_bytes_.begin_at(begin.prefetched_bytes);
   discarded_bytes_.begin_at(begin.discarded_bytes);
+  waited_ns_.begin_at(begin.waited_ns);
 }
 
 void slot::set_external(std::optional<std::uint64_t> footprint_bytes,
@@ -87,11 +88,13 @@ void slot::read_levels(sample& now, moved& interval) noexcept
   if (levels_) {
     auto const found = levels_->levels();
     prefetched_bytes_.add(found.prefetched_bytes);
+    waited_ns_.add(found.waited_ns);
     interval.discarded_bytes = discarded_bytes_.add(found.discarded_bytes);
     now.footprint_bytes      = found.footprint_bytes;
     now.managed_bytes        = found.managed_bytes;
     now.prefetched_bytes     = prefetched_bytes_.total();
     now.discarded_bytes      = discarded_bytes_.total();
+    now.waited_ns            = waited_ns_.total();
     now.known |= footprint_known;
     managed_known_ = true;
     return;

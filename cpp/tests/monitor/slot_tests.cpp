@@ -238,6 +238,23 @@ TEST_F(Slot, LevelsOfANewResourceCountFromTheChange)
   EXPECT_EQ(last.discarded_bytes, 2U);
 }
 
+TEST_F(Slot, WaitsAddUpOverResourcesAndOverBudgetsThatCountAnew)
+{
+  levels->waited_ns = 500;
+  slot watched{settings()};
+  watched.set_levels(levels);
+  levels->waited_ns = 800;
+  EXPECT_EQ(watched.take(0).waited_ns, 300U);
+  levels->waited_ns = 20;  // of another budget
+  EXPECT_EQ(watched.take(1).waited_ns, 320U);
+  auto const other = std::make_shared<tests::fake_levels>();
+  other->waited_ns = 7'000;
+  watched.set_levels(other);
+  EXPECT_EQ(watched.take(2).waited_ns, 320U);
+  other->waited_ns = 7'001;
+  EXPECT_EQ(watched.take(3).waited_ns, 321U);
+}
+
 TEST_F(Slot, LevelsFromOutsideServeWhereThereIsNoResourceOfOurs)
 {
   slot watched{settings()};

@@ -18,10 +18,11 @@ class fake_levels final : public memory_level_source {
   std::atomic<std::uint64_t> managed_bytes{0};     ///< what `levels` answers
   std::atomic<std::uint64_t> prefetched_bytes{0};  ///< what `levels` answers
   std::atomic<std::uint64_t> discarded_bytes{0};   ///< what `levels` answers
+  std::atomic<std::uint64_t> waited_ns{0};         ///< what `levels` answers
 
   [[nodiscard]] memory_levels levels() const noexcept override
   {
-    return {footprint_bytes, managed_bytes, prefetched_bytes, discarded_bytes};
+    return {footprint_bytes, managed_bytes, prefetched_bytes, discarded_bytes, waited_ns};
   }
 };
 

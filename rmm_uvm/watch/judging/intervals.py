@@ -32,6 +32,7 @@ class SampleRow(NamedTuple):
     managed_bytes: int = 0
     resident_bytes: int = 0
     device_used_bytes: int = 0
+    waited_ns: int = 0
     device_id: int = 0
     known: int = 0
 

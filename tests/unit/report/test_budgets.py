@@ -8,6 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import rmm
 from bokeh.models import Span
@@ -101,15 +102,29 @@ def test_time_lost_comes_first_with_what_is_known_of_it() -> None:
     assert cells(of_device(none, none.devices[0]))[0][0] == "Budget"
 
 
+def test_stages_have_the_time_in_which_requests_waited_in_them() -> None:
+    made = with_budget(recordings.oversubscribed())
+    samples = made.samples.copy()
+    samples["waited_ns"] = np.arange(1, len(samples) + 1) * 10**7
+    lines = text_lines(dataclasses.replace(made, samples=samples))
+    (header,) = [line for line in lines if line.startswith("stage ")]
+    assert header.split()[1:3] == ["time", "waited"]
+    rows = lines[lines.index(header) + 1 :]
+    assert rows[0].split()[:5] == ["join", "27.0", "s", "2.7", "s"]
+    assert rows[3].split()[:6] == ["outside", "stages", "2.4", "s", "0.240", "s"]
+    titles, _ = shown_on_page(dataclasses.replace(made, samples=samples))
+    assert "Waited" in titles
+
+
 def test_evictions_of_the_driver_and_of_the_budget_are_told_apart() -> None:
     budgeted = text_lines(with_budget(recordings.oversubscribed()))
     evicted = next(line for line in budgeted if line.startswith("  evicted "))
     assert evicted.endswith(" by the kernel driver")
     assert any("beside what the budget fetched; discarded" in line for line in budgeted)
     (header,) = [line for line in budgeted if line.startswith("stage ")]
-    assert "by driver" in header
+    assert "waited" in header
     assert "evicted" not in header
-    assert "by driver: evicted by the kernel driver, and not for the budget" in budgeted
+    assert "waited: for data or room, as far as known; not page faults" in budgeted
     titles, figures = shown_on_page(with_budget(recordings.oversubscribed()))
     assert "Of it by the driver" in titles
     assert "Evicted by the driver" in figures

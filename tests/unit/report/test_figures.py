@@ -129,6 +129,18 @@ def test_time_outside_of_stages_is_what_no_stage_covers() -> None:
     assert figures.peak_footprint_bytes == 7 * MIB
 
 
+def test_waits_are_told_by_stage_and_outside_of_them() -> None:
+    rows = steady()
+    rows["waited_ns"] = np.cumsum([0, 0, 10**8, 3 * 10**8, 0, 0, 5 * 10**8, 0, 0, 0][: len(rows)])
+    stages = (Stage("load", 0.0, 3.0), Stage("join", 3.0, 5.0))
+    told = by_stage(recording(rows, *stages), recordings.device())
+    outside = outside_stages(recording(rows, *stages), recordings.device())
+
+    assert [row.figures.waited_ns for row in told] == [10**8, 3 * 10**8]
+    assert outside is not None
+    assert outside.waited_ns == 5 * 10**8
+
+
 def test_without_stages_or_without_time_outside_of_them_nothing_is_outside() -> None:
     all_of_it = Stage("all", 0.0, math.nan)
 

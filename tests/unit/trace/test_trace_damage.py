@@ -119,7 +119,7 @@ def test_record_that_makes_no_sense_is_said(made: Make, payload: bytes, reason: 
     ("payload", "reason"),
     [
         (number(1 << 60), "a record is cut off"),
-        (number(1) + b"\0" + number(1 << 14), "a sample of no kind"),
+        (number(1) + b"\0" + number(1 << 15), "a sample of no kind"),
         (number(1) + b"\0\0\0", "bytes follow the last sample"),
     ],
 )

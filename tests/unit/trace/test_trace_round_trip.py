@@ -31,7 +31,7 @@ EVENT = st.tuples(
     SIZE,
     st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1)),
 )
-ROW = st.lists(st.integers(0, (1 << 64) - 1), min_size=13, max_size=13)
+ROW = st.lists(st.integers(0, (1 << 64) - 1), min_size=14, max_size=14)
 
 
 def note(writer: TraceWriter, event: tuple[EventKind, int, int, int, int]) -> None:

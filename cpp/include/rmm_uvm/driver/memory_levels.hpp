@@ -12,6 +12,7 @@ struct memory_levels {
   std::uint64_t managed_bytes{0};     ///< managed memory taken from the driver, now
   std::uint64_t prefetched_bytes{0};  ///< prefetched to the device so far, new slabs included
   std::uint64_t discarded_bytes{0};   ///< discarded so far, and so not copied
+  std::uint64_t waited_ns{0};         ///< in which requests waited so far, by a budget's count
 };
 
 /** @brief Tells the levels of one memory resource. Thread-safe; `levels` never blocks. */

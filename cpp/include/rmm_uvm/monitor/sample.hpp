@@ -9,12 +9,13 @@ namespace rmm_uvm::monitor {
 
 /** @brief What is known in a sample; bits of `sample::known`. */
 enum sample_known : std::uint32_t {
-  counters_known  = 1U << 0U,  ///< bytes each way
-  faults_known    = 1U << 1U,  ///< CPU and GPU faults
-  footprint_known = 1U << 2U,  ///< footprint; managed, prefetched and discarded bytes if ours
-  device_known    = 1U << 3U,  ///< device memory in use
-  resident_known  = 1U << 4U,  ///< resident bytes
-  resident_exact  = 1U << 5U,  ///< ... and they are exact, no estimate
+  counters_known = 1U << 0U,  ///< bytes each way
+  faults_known   = 1U << 1U,  ///< CPU and GPU faults
+  footprint_known =
+    1U << 2U,                 ///< footprint; managed, prefetched and discarded bytes, waits if ours
+  device_known   = 1U << 3U,  ///< device memory in use
+  resident_known = 1U << 4U,  ///< resident bytes
+  resident_exact = 1U << 5U,  ///< ... and they are exact, no estimate
 };
 
 /**
@@ -37,9 +38,10 @@ struct sample {
   std::uint64_t managed_bytes{0};           ///< level
   std::uint64_t resident_bytes{0};          ///< level; an estimate unless resident_exact
   std::uint64_t device_used_bytes{0};       ///< level, of all processes
+  std::uint64_t waited_ns{0};               ///< total in which requests waited, by a budget's count
   std::int32_t device_id{0};                ///< CUDA ordinal
   std::uint32_t known{0};                   ///< bits of `sample_known`
 };
-static_assert(sizeof(sample) == 112 && std::is_trivially_copyable_v<sample>);
+static_assert(sizeof(sample) == 120 && std::is_trivially_copyable_v<sample>);
 
 }  // namespace rmm_uvm::monitor

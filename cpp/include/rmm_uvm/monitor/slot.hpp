@@ -109,6 +109,7 @@ class slot {
   std::shared_ptr<memory_level_source> levels_;
   running_total prefetched_bytes_;
   running_total discarded_bytes_;
+  running_total waited_ns_;
   bool levels_changed_{false};  // since the last sample
 
   running_total to_device_bytes_;

@@ -102,6 +102,7 @@ class budgeted_enactor final : public residency_enactor {
   {
     return manager_->budget_bytes();
   }
+  [[nodiscard]] std::uint64_t waited_ns() const noexcept override { return manager_->waited_ns(); }
   [[nodiscard]] std::optional<residency_statistics> statistics() const noexcept override
   {
     return manager_->statistics();

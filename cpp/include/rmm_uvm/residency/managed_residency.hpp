@@ -224,6 +224,8 @@ class managed_residency {
   [[nodiscard]] std::size_t pinnable_bytes() const noexcept { return budget_bytes() / 8; }
   /** @brief The budget now; 0 without one. Takes no lock. */
   [[nodiscard]] std::size_t budget_bytes() const noexcept { return now().budget_bytes(); }
+  /** @brief In which requests waited so far, of the budget that is kept. Takes no lock. */
+  [[nodiscard]] std::uint64_t waited_ns() const noexcept { return now().waited_ns(); }
   /** @brief Counts and levels of the budget; none without one. */
   [[nodiscard]] std::optional<residency_statistics> budget_statistics() const noexcept
   {

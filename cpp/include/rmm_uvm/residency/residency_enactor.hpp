@@ -87,6 +87,8 @@ class residency_enactor {
   [[nodiscard]] virtual bool under_pressure() const noexcept = 0;
   /** @brief The budget now; 0 without one. Takes no lock. */
   [[nodiscard]] virtual std::size_t budget_bytes() const noexcept = 0;
+  /** @brief In which requests waited so far; 0 without a budget. Takes no lock. */
+  [[nodiscard]] virtual std::uint64_t waited_ns() const noexcept { return 0; }
   /** @brief Counts and levels of the budget; none without one. */
   [[nodiscard]] virtual std::optional<residency_statistics> statistics() const noexcept = 0;
   /** @brief See `residency_manager::take_live_blocks`; nothing lives where nobody counts. */

@@ -179,6 +179,8 @@ class residency_manager {
 
   /** @brief Counts and levels now. */
   [[nodiscard]] residency_statistics statistics() const noexcept;
+  /** @brief In which requests waited so far. Takes no lock. */
+  [[nodiscard]] std::uint64_t waited_ns() const noexcept { return coming_->waited_ns(); }
   /** @brief What lives, in whole blocks. @param begins a round does: see `live_block_watch` */
   [[nodiscard]] live_blocks take_live_blocks(bool begins) noexcept;
   /** @brief How it was set. */

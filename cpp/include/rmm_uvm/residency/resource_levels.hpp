@@ -58,7 +58,8 @@ class resource_levels final : public memory_level_source {
     return {footprint_bytes(),
             residency_->ledger().slab_bytes(),
             residency_->prefetched_bytes(),
-            residency_->discarded_bytes()};
+            residency_->discarded_bytes(),
+            residency_->waited_ns()};
   }
 
  private:
@@ -83,7 +84,11 @@ class slab_levels final : public memory_level_source {
   [[nodiscard]] memory_levels levels() const noexcept override
   {
     auto const slab_bytes = residency_->ledger().slab_bytes();
-    return {slab_bytes, slab_bytes, residency_->prefetched_bytes(), residency_->discarded_bytes()};
+    return {slab_bytes,
+            slab_bytes,
+            residency_->prefetched_bytes(),
+            residency_->discarded_bytes(),
+            residency_->waited_ns()};
   }
 
  private:

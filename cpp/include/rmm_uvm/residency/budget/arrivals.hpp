@@ -85,6 +85,8 @@ class arrivals {
   virtual bool confirm_present(stream_handle stream);
   /** @brief Fills in what is counted here. */
   void tell(residency_statistics& told) const noexcept;
+  /** @brief In which requests waited so far. Takes no lock. */
+  [[nodiscard]] std::uint64_t waited_ns() const noexcept { return waited_.ns(); }
 
  protected:
   /** @brief Bytes that have to be on the device at once for a request, of which some are missing.
