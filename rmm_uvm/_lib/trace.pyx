@@ -256,6 +256,9 @@ cdef class TimedEvents:
             os.close(own)
             raise
 
+    def __init__(self, *_, **__):
+        pass  # `__cinit__` took the arguments
+
     def at(self, uint64_t time_ns):
         """What follows happens at this time, which is no earlier than what came before."""
         dereference(self.clock).advance(time_ns - self.now_ns)

@@ -88,7 +88,7 @@ class Monitor:
     interval_seconds : float
         Between two samples, seconds; 0.001 to 3600.
     history : int
-        Samples kept of each device, >= 2; 112 bytes each. The oldest are dropped.
+        Samples kept of each device, >= 2; 120 bytes each. The oldest are dropped.
     faults : bool
         Count faults too. A program that only faults takes up to 10 % longer.
     attribution : bool

@@ -112,6 +112,7 @@ class WatchedDevice:
                 levels["managed_bytes"],
                 levels["resident_bytes"],
                 self.total_bytes - free_bytes,
+                0,  # no budget that requests wait for
                 0,
                 int(_ALL),
             )

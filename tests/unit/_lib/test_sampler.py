@@ -54,7 +54,7 @@ def test_layout_of_compiled_samples_is_that_of_python(sampler: Sampler, clock: F
     fields = [line.split("{")[0].split() for line in body.splitlines() if "std::" in line]
     types = {"std::uint64_t": "<u8", "std::int32_t": "<i4", "std::uint32_t": "<u4"}
     assert np.dtype([(name, types[kind]) for kind, name in fields]) == SAMPLE_DTYPE
-    assert SAMPLE_DTYPE.itemsize == 112
+    assert SAMPLE_DTYPE.itemsize == 120
 
 
 def test_fields_of_a_sample_are_what_the_device_says(

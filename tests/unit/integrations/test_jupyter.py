@@ -150,7 +150,9 @@ def test_report_tells_what_a_named_cell_moved_and_was_warned_of(
     run("%uvm_report")
     told = capsys.readouterr().out
     assert re.search(r"^ +(\d+ times, first )?at .* in stage thrashing: ", told, re.MULTILINE)
-    assert re.search(r"^thrashing +[\d.]+ \w+ +[\d.]+ MiB +[\d.]+ MiB", told, re.MULTILINE)
+    assert re.search(
+        r"^thrashing +[\d.]+ \w+ +[\d.]+ \w+ +[\d.]+ MiB +[\d.]+ MiB", told, re.MULTILINE
+    )
     run(FREE)
 
 

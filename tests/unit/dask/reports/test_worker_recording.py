@@ -95,7 +95,7 @@ def test_samples_that_claim_more_than_is_there_use_no_memory(recording: object, 
     (length,) = struct.unpack_from("<Q", whole)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match="bytes of samples, of 112 each: cut off"):
+        with pytest.raises(DataError, match="bytes of samples, of 120 each: cut off"):
             unpacked(whole[: 8 + length] + claiming(count))
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
