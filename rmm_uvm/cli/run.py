@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,10 +178,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not is_off():  # else nothing of this is done
         torch_memory.check(request)
         pool_check.check(request)
-    if request.advise and request.trace is None:
-        request = dataclasses.replace(request, scratch=tempfile.mkdtemp(prefix="rmm-uvm-run-"))
     if parts.kind == "command":
-        sys.exit(_run_command(request, parts.words))
+        request = outputs.with_scratch(request)
+        try:
+            sys.exit(_run_command(request, parts.words))
+        finally:
+            outputs.drop_scratch(request)
     what = PythonProgram(
         "module" if parts.kind == "module" else "script", parts.words[0], parts.words[1:]
     )
@@ -193,10 +193,14 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.ClickException(str(error)) from error
     from rmm_uvm.run.session import prepare
 
+    request = outputs.with_scratch(request)
     try:
         run = prepare(request, what)
-    except MemoryError as error:
-        raise click.ClickException(str(error)) from error
+    except BaseException as error:  # else who tells of the run drops it
+        outputs.drop_scratch(request)
+        if isinstance(error, MemoryError):
+            raise click.ClickException(str(error)) from error
+        raise
     raise Afterwards(run)
 
 

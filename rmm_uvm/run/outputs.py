@@ -9,9 +9,12 @@ without running anything. Does not cover what the program imports or opens by it
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -23,7 +26,15 @@ from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.optional_packages import check_html
 from rmm_uvm.support.output import check_trace, check_writable
 
-__all__ = ["check", "drop_empty_trace", "files_named", "is_among", "write"]
+__all__ = [
+    "check",
+    "drop_empty_trace",
+    "drop_scratch",
+    "files_named",
+    "is_among",
+    "with_scratch",
+    "write",
+]
 
 
 def files_named(kind: str, words: Sequence[str]) -> list[Path]:
@@ -140,6 +151,19 @@ def write(request: RunRequest, report: Any) -> list[str]:
         except OSError as error:
             problems.append(f"{path} cannot be written: {error.strerror or error}")
     return problems
+
+
+def with_scratch(request: RunRequest) -> RunRequest:
+    """Return the request with a new folder for a trace that nobody keeps, if it needs one."""
+    if not request.advise or request.trace is not None:
+        return request
+    return dataclasses.replace(request, scratch=tempfile.mkdtemp(prefix="rmm-uvm-run-"))
+
+
+def drop_scratch(request: RunRequest) -> None:
+    """Remove that folder; nothing if there is none, or none any more."""
+    if request.scratch is not None:
+        shutil.rmtree(request.scratch, ignore_errors=True)
 
 
 def drop_empty_trace(request: RunRequest) -> list[str]:

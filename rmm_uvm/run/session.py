@@ -11,7 +11,6 @@ import datetime
 import functools
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -94,7 +93,15 @@ def _run(program: PythonProgram, watch: Watch, interrupted: list[bool]) -> None:
 def _terminated(watch: Watch, tell: Callable[[], None], number: int) -> None:
     watch.failure = watch.failure or of_status(128 + number)
     watch.status = 128 + number
+    watch.request = _without_advice(watch.request, watch.notes)
     tell()
+
+
+def _without_advice(request: RunRequest, notes: list[str]) -> RunRequest:
+    """Return a request without advice, and note why: whoever ends a program does not wait long."""
+    if request.advise:
+        notes.append("not tried on a model: the program was ended")
+    return dataclasses.replace(request, advise=False)
 
 
 def _say_hint(error: BaseException, *, pool: bool) -> None:
@@ -196,6 +203,8 @@ def _tell_command(
     else:
         own_pid = int((folder / child.CLAIM).read_text())
     notes += follower.others(own_pid)
+    if status > 128:
+        request = _without_advice(request, notes)
     recording = dataclasses.replace(
         recording,
         failure=recording.failure or of_status(status),  # the first says more
@@ -223,8 +232,7 @@ def _finish(request: RunRequest, recording: Any, notes: list[str], stream: Any) 
     if recording is not None and request.advise:
         recording, why = _with_remedies(request, recording)
         notes = [*notes, *why]
-    if request.scratch is not None:
-        shutil.rmtree(request.scratch, ignore_errors=True)
+    outputs.drop_scratch(request)
     if recording is not None:
         reason = unwatched(recording)
         notes = about_watching(reason, notes)

@@ -65,6 +65,22 @@ def test_program_that_fits_or_allocates_nothing_is_told_so(tmp_path: Path) -> No
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.parametrize("words", [["missing.py"], ["-m", "missing_module"], ["--", "missing"]])
+def test_what_cannot_be_run_leaves_nothing_behind(tmp_path: Path, words: list[str]) -> None:
+    done = run(tmp_path, *CARD, "--advise", *words, TMPDIR=str(tmp_path))
+    assert done.returncode != 0
+    assert left_behind(tmp_path) == []
+
+
+def test_program_that_is_ended_is_told_of_at_once(tmp_path: Path) -> None:
+    ended = "\n    import os, signal\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    program = script(tmp_path, ROUNDS + ended)
+    done = run(tmp_path, *CARD, "--advise", program, TMPDIR=str(tmp_path))
+    assert "rmm_uvm: not tried on a model: the program was ended" in done.stderr
+    assert "done again" not in done.stderr
+    assert left_behind(tmp_path) == []
+
+
 def test_without_a_pool_advice_is_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "--no-pool", "--advise", script(tmp_path, ROUNDS))
     assert done.returncode == 2
