@@ -11,20 +11,22 @@ and Chromium.
 from __future__ import annotations
 
 import base64
-import importlib.util
 import io
 import random
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from distributed import Client
 from PIL import Image
 
 import rmm_uvm.dask
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for `tests`
+
+from tests.integration.browser import opened
 
 _MIB = 1 << 20
 _DEVICE_MEMORY = "512MiB"
@@ -47,20 +49,9 @@ def work(footprint_bytes: int, seconds: float) -> None:
         mr.deallocate(block, _BLOCK_BYTES)
 
 
-def browser() -> ModuleType:
-    """Return the tests' way to drive a browser."""
-    path = Path(__file__).parents[1] / "tests" / "integration" / "browser.py"
-    spec = importlib.util.spec_from_file_location("browser", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def shot(url: str) -> bytes:
     """Return the page as it looks after a while, as PNG."""
-    with tempfile.TemporaryDirectory() as profile, browser().opened(Path(profile)) as page:
+    with tempfile.TemporaryDirectory() as profile, opened(Path(profile)) as page:
         page.call(
             "Emulation.setDeviceMetricsOverride",
             width=_WIDTH, height=_HEIGHT, deviceScaleFactor=1, mobile=False,

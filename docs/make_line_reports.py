@@ -10,7 +10,6 @@ On a simulated device of 64 MiB; paths are left out. Needs the extra ``report``,
 from __future__ import annotations
 
 import base64
-import importlib.util
 import io
 import os
 import re
@@ -18,9 +17,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 from PIL import Image
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for `tests`
+
+from tests.integration.browser import opened
 
 _FOLDER = Path(__file__).parent / "lines"
 _FAULTY = ("loop", "leak", "merge", "training", "two_libraries")
@@ -32,17 +34,6 @@ _HEIGHT = """(() => {
     const chart = document.getElementById("flame-title").closest("figure").getBoundingClientRect();
     return Math.ceil(chart.bottom <= MOST ? chart.bottom : chart.top) + scrollY;
 })()""".replace("MOST", str(_MOST_HEIGHT))
-
-
-def browser() -> ModuleType:
-    """Return the tests' way to drive a browser."""
-    path = Path(__file__).parents[1] / "tests" / "integration" / "browser.py"
-    spec = importlib.util.spec_from_file_location("browser", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def report(name: str, folder: Path) -> str:
@@ -62,7 +53,7 @@ def picture(page: Path, path: Path) -> None:
     """Take a picture of the first part of a page."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,  # it may still write
-        browser().opened(Path(profile)) as shown,
+        opened(Path(profile)) as shown,
     ):
         shown.open(page, width=_WIDTH, height=_MOST_HEIGHT)
         shown.wait("document.querySelector('.bk-Column, .bk-Figure') && document.fonts.ready")
