@@ -144,6 +144,8 @@ def _serve(pipe: Connection, chain: Chain, workers: int) -> None:
             pipe.send((True, None))
             while (request := pipe.recv()) is not None:
                 function, arguments = request
+                # On a busy machine a worker may be taken for lost, and come back.
+                client.wait_for_workers(workers, timeout=STARTUP_SECONDS)
                 pipe.send((True, function(client, *arguments)))
     except Exception:
         pipe.send((False, traceback.format_exc()))
