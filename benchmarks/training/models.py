@@ -37,6 +37,8 @@ class Program:
         In training mode, with parameters in FP32.
     optimizer : torch.optim.Optimizer
         AdamW.
+    forward : callable
+        Returns the loss of the data, with its graph.
     step : callable
         Forward, loss, backward, optimiser, gradients to None; returns the loss, detached and still
         on the device. Always over the same data.
@@ -47,6 +49,7 @@ class Program:
     batch: int
     model: Any
     optimizer: Any
+    forward: Callable[[], Any]
     step: Callable[[], Any]
 
 
@@ -109,15 +112,18 @@ def make(
         data = kind.data(batch, size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused or None)
 
-    def step() -> Any:
+    def forward() -> Any:
         with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bf16"):
-            loss = kind.loss(model, **data)
+            return kind.loss(model, **data)
+
+    def step() -> Any:
+        loss = forward()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
-    return Program(name, dtype, batch, model, optimizer, step)
+    return Program(name, dtype, batch, model, optimizer, forward, step)
 
 
 def full_batch(name: str) -> int:

@@ -53,7 +53,7 @@ _Result = TypeVar("_Result")
 PrefetchMode = Literal["auto", "always", "never"]
 CudfPrefetch = bool | Literal["auto"]
 Evict = Literal["all", "activations"]
-Activations = Literal["migrate", "copy"]
+Activations = Literal["migrate", "copy", "auto"]
 
 LIBRARIES: Final = ("cupy", "numba", "torch")
 """That can be let allocate through RMM."""

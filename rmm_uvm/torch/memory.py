@@ -36,6 +36,7 @@ from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.pinned_state import PinnedState
+from rmm_uvm.torch.recompute.recomputation import Recomputation
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses, part_that_fits
@@ -104,6 +105,7 @@ class TorchMemory:
         self._segments = TorchSegments(managed_mr, maximum_bytes)
         self._activations = activations
         self._copies: CopiedActivations | None = None
+        self._recompute: Recomputation | None = None
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
         self._pinned = PinnedState(self._managed) if evict == "activations" else None
@@ -158,7 +160,8 @@ class TorchMemory:
 
     def _forget_parts(self) -> None:
         self._counted = self._counts_of_parts()  # they hold streams, device memory
-        self._uses = self._copies = self._deferred = self._trimming = None
+        self._uses = self._copies = self._recompute = None
+        self._deferred = self._trimming = None
 
     def statistics(self) -> dict[str, Any]:
         """Return counts of segments and, with a budget, of what was done to keep it.
@@ -186,6 +189,7 @@ class TorchMemory:
             "reclaims": 0 if self._deferred is None else self._deferred.looks_total,
             "trims": 0 if self._trimming is None else self._trimming.trims_total,
             "activations": None if self._copies is None else self._copies.statistics(),
+            "recompute": None if self._recompute is None else self._recompute.statistics(),
         }
 
     def _begin(self) -> None:
@@ -194,14 +198,20 @@ class TorchMemory:
             return
         residency = self._managed.residency()
         assert residency is not None
-        copies, pinned = self._copying(residency["budget_bytes"]), self._pinned
+        budget_bytes, pinned = residency["budget_bytes"], self._pinned
+        device = torch.device("cuda", self.device)
+        recompute = Recomputation(device, budget_bytes) if self._activations == "auto" else None
+        copies = self._copying(budget_bytes, recompute)
+        if copies is None:
+            recompute = None  # nobody learns what does not fit
         uses = Uses(
             announcing(self._managed, self.device),
             self._segments.measured,
             None if pinned is None else pinned.keep,
-            functools.partial(part_that_fits, residency["budget_bytes"]),
+            functools.partial(part_that_fits, budget_bytes),
             copies=copies,
             confirmed=self._managed.confirmed_present,
+            recompute=recompute,
         )
         try:
             self._unfollow = self._routing.follow(
@@ -220,7 +230,7 @@ class TorchMemory:
                 MonitorWarning,
             )
             return
-        self._uses, self._copies = uses, copies
+        self._uses, self._copies, self._recompute = uses, copies, recompute
         self._look_at_deferred()
         if copies is not None:
             self._trimming = trimming_for(
@@ -229,19 +239,21 @@ class TorchMemory:
                 self._managed,
                 self._segments,
                 self._maximum_bytes,
-                residency["budget_bytes"],
+                budget_bytes,
             )
 
-    def _copying(self, budget_bytes: int) -> CopiedActivations | None:
+    def _copying(
+        self, budget_bytes: int, recompute: Recomputation | None
+    ) -> CopiedActivations | None:
         """Return what copies activations, if they are to be copied and there can be streams."""
-        if self._activations != "copy":
+        if self._activations == "migrate":
             return None
         try:
             streams = CudaSideStreams(self.managed_mr.driver, staging_bytes_of(budget_bytes))
         except (RuntimeError, MemoryError) as error:
             warn_user(
-                "activations='copy' was asked for, and there are no streams for copies: "
-                f"{error}; activations migrate",
+                f"activations={self._activations!r} was asked for, and there are no streams for "
+                f"copies: {error}; activations migrate",
                 MonitorWarning,
             )
             return None
@@ -259,6 +271,7 @@ class TorchMemory:
             managed.take_live_blocks,
             evicted_bytes=evicted_bytes,
             confirm=lambda: managed.confirm_present(streams.current()),
+            relieve=None if recompute is None else recompute.on_round,
         )
 
     def _look_at_deferred(self) -> None:
@@ -301,6 +314,7 @@ class _OffTorchMemory(TorchMemory):
             "reclaims": 0,
             "trims": 0,
             "activations": None,
+            "recompute": None,
             "segments": dict.fromkeys(_COUNTS_OF_SEGMENTS, 0),
             "residency": dataclasses.asdict(ResidencyStatistics.of_none()),
             "last_refusal": "",
@@ -371,9 +385,10 @@ def install(
     evict : {"all", "activations"}
         What may leave the device: everything, or only what is neither parameter nor state of an
         optimiser, as far as those fit in half of the budget.
-    activations : {"migrate", "copy"}
-        How what autograd keeps leaves past the budget: as any other memory, or copied to pinned
-        host memory beside the kernels, as much as does not fit, and back ahead of its use.
+    activations : {"migrate", "copy", "auto"}
+        How what autograd keeps leaves past the budget: as any other memory; copied to pinned
+        host memory beside the kernels, as much as does not fit, and back ahead of its use; or not
+        kept, where a module may be run again, and copied otherwise.
     eager : bool, optional
         Fetch what comes next ahead of its use; False, and by default: just before it. A `Budget`
         that is given has it as ``ahead``.

@@ -33,6 +33,7 @@ from rmm_uvm.torch.activations.saved_tensors import SavedTensorHooks, changed
 from rmm_uvm.torch.by_module import ByModule
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.quiet_modules import QuietModules
+from rmm_uvm.torch.recompute.recomputation import Recomputation
 
 __all__ = ["Announce", "ModuleCalls", "Uses", "part_that_fits"]
 
@@ -117,6 +118,8 @@ class Uses:
         Takes tensors and returns where they are.
     copies : CopiedActivations, optional
         Copies what autograd keeps, as far as it does not fit; by default nothing is copied.
+    recompute : Recomputation, optional
+        Runs modules again; by default none is.
     confirmed : callable, optional
         Whether all that lives is on the device, since copies make the rest fit: then only what
         comes back is announced. By default everything is.
@@ -131,7 +134,9 @@ class Uses:
         extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
         copies: CopiedActivations | None = None,
         confirmed: Callable[[], bool] = bool,
+        recompute: Recomputation | None = None,
     ) -> None:
+        self._recompute = recompute
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
@@ -164,6 +169,8 @@ class Uses:
             self._after_module, always_call=True
         )
         self._undo = (self._saved.make_way(), _no_warning_of_global_hooks())
+        if self._recompute is not None:
+            self._recompute.begin()
 
     def end(self) -> None:
         """Take note of nothing any more; tensors that were kept are handed back as they are.
@@ -178,6 +185,8 @@ class Uses:
         self._confirmed = bool
         self._of_step = list
         try:
+            if self._recompute is not None:
+                self._recompute.end()
             if self._copies is not None:
                 self._copies.end()
         finally:
@@ -245,6 +254,8 @@ class Uses:
             self._saved.push()
         if not self._saved.in_force:
             return False  # the program's own are in their place
+        if self._recompute is not None and self._recompute.is_looking:
+            return False
         if quiet.is_quiet(module) and self._confirmed():
             self._saved.pop()
             quiet.begin(depth)
@@ -289,11 +300,15 @@ class Uses:
         kept, version, adds_to = self._keep(tensor, announced=not self._confirmed())
         assert self._copies is not None
         found = self._copies.keep(tensor, kept, version)
+        if self._recompute is not None and self._recompute.is_looking:
+            self._recompute.kept(tensor)
         found.adds_to = adds_to
         return found
 
     def _need_or_return(self, kept: Kept) -> torch.Tensor:
         assert self._copies is not None
+        if self._recompute is not None:
+            self._recompute.on_backward()
         tensor = self._copies.need(kept)
         if kept.tensor is not None and self._confirmed():
             return tensor

@@ -16,6 +16,7 @@ from torch import nn
 
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.extents import Extent
+from rmm_uvm.torch.recompute.recomputation import Recomputation
 from rmm_uvm.torch.uses import Uses, part_that_fits
 
 autograd = torch._C._autograd
@@ -94,6 +95,7 @@ def announcing(
     ends_at_once: bool = True,
     copies: CopiedActivations | None = None,
     confirmed: Callable[[], bool] = bool,
+    recompute: Recomputation | None = None,
 ) -> Iterator[Announced]:
     """Have uses announced within the block; afterwards all hooks are as before."""
     before = hooks_there()
@@ -110,6 +112,7 @@ def announcing(
         extents_of_any,
         copies,
         confirmed,
+        recompute,
     )
     if begin:
         announced.uses.begin()

@@ -17,6 +17,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.recompute.recomputation import Recomputation
 
 from .announced_uses import Announced, announcing
 
@@ -156,6 +157,7 @@ def copying(
     evicted_bytes: Callable[[], int] = int,
     confirm: Callable[[], object] = bool,
     confirmed: Callable[[], bool] = bool,
+    recompute: Recomputation | None = None,
 ) -> Iterator[Copying]:
     """Have what autograd keeps within modules copied: everything, by default."""
     streams = LateStreams() if streams is None else streams
@@ -167,8 +169,9 @@ def copying(
         small_bytes,
         evicted_bytes,
         confirm,
+        None if recompute is None else recompute.on_round,
     )
-    with announcing(copies=copies, confirmed=confirmed) as announced:
+    with announcing(copies=copies, confirmed=confirmed, recompute=recompute) as announced:
         yield Copying(streams, copies, announced)
     streams.finish()
     assert bool(streams.mistakes) is mistakes, streams.mistakes

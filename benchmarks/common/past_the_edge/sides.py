@@ -34,7 +34,7 @@ class Side:
     announced : bool
         Whether the program calls `rmm_uvm.touch` before it uses data, or runs within
         `rmm_uvm.torch.announced`.
-    torch : {"", "migrate", "copy"}
+    torch : {"", "migrate", "copy", "auto"}
         What `rmm_uvm.torch.install` is given as ``activations``; empty where torch allocates
         through RMM.
     fault_driven : bool
@@ -42,20 +42,23 @@ class Side:
         what counts is the average over time.
     prefetched : bool
         Whether RMM's adaptor prefetches each allocation when it is handed out.
-    instead : {"", "pinned", "buffered", "spilling", "behind", "streaming", "dask"}
-        What people use in place of managed memory, on as much device memory: the program itself
-        keeps its data on the host, and copies them in; cuDF spills; host memory is handed out once
-        the device's is; cudf-polars streams; Dask-CUDA's worker spills.
+    instead : str
+        What people use in place of managed memory, on as much device memory. ``pinned``,
+        ``buffered``: the program itself keeps its data on the host, and copies them in.
+        ``spilling``: cuDF spills. ``behind``: host memory is handed out once the device's is.
+        ``streaming``: cudf-polars streams. ``dask``: Dask-CUDA's worker spills. ``checkpointing``:
+        torch runs blocks of a model again in the backward pass. ``saved``: what autograd keeps is
+        copied to pinned host memory by `torch.autograd.graph.save_on_cpu`.
     """
 
     name: str
     budget: Mapping[str, Any] | None = field(default_factory=dict)
     seen: bool = True
     announced: bool = False
-    torch: Literal["", "migrate", "copy"] = ""
+    torch: Literal["", "migrate", "copy", "auto"] = ""
     fault_driven: bool = False
     prefetched: bool = False
-    instead: Literal["", "pinned", "buffered", "spilling", "behind", "streaming", "dask"] = ""
+    instead: str = ""
 
     @property
     def budgeted(self) -> bool:
@@ -88,6 +91,7 @@ DEAD_FIRST = Side("dead-first", {"ahead": False, "rank_dead": False})
 ANNOUNCED_NOT_AHEAD = Side("announced-not-ahead", {"ahead": False}, announced=True)
 LAZY = Side("lazy", torch="migrate")
 COPIES = Side("copies", torch="copy")
+AUTOMATIC = Side("automatic", torch="auto")
 FAULT_DRIVEN = Side(
     "fault-driven",
     {"policy": "fifo", "discard_dead": False, "fetch": False, "background": False},
@@ -102,6 +106,8 @@ ALTERNATIVES = (
     Side("pinned-behind", None, instead="behind"),
     Side("polars-streaming", None, instead="streaming"),
     Side("dask-spilling", None, instead="dask"),
+    Side("checkpointing", None, instead="checkpointing"),
+    Side("save-on-cpu", None, instead="saved"),
 )
 BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED, *ALTERNATIVES)
 """
@@ -111,7 +117,7 @@ budget's size, of which the faster one counts, and what people use instead.
 SIDES = {
     side.name: side
     for side in (
-        *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES),
+        *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES, AUTOMATIC),
         *(NOT_AHEAD, DEAD_FIRST, ANNOUNCED_NOT_AHEAD),
         *BASELINES,
     )

@@ -27,14 +27,15 @@ from benchmarks.past_the_edge.programs.mortgage import Mortgage
 from benchmarks.past_the_edge.programs.pds_h import PdsH
 from benchmarks.past_the_edge.programs.pds_h_eager import PdsHEager, PdsHStreamed
 from benchmarks.past_the_edge.programs.simulated import Simulated
-from benchmarks.past_the_edge.programs.training import SageTraining, SwinTraining
+from benchmarks.past_the_edge.programs.training import MODELS, SageTraining, SwinTraining
+from benchmarks.past_the_edge.programs.training_by_hand import checkpointed, saved_on_cpu
 
 
 def _frames(way: str, data_bytes: int, pieces: int, _budget_bytes: int) -> Frames:
     return Frames(data_bytes, pieces, instead=way)
 
 
-TORCH: dict[str, type[Any]] = {"swin-b": SwinTraining, "graphsage": SageTraining}
+TORCH: dict[str, type[Any]] = {"swin-b": SwinTraining, "graphsage": SageTraining, **MODELS}
 PROGRAMS: dict[str, type[Any]] = {
     **{"cudf": Frames, "cupy": Arrays, "merge-and-sort": MergeAndSort, "cudf-pandas": CudfPandas},
     **{"pds-h": PdsH, "pds-h-eager": PdsHEager, "xgboost": Boosting},
@@ -48,6 +49,13 @@ INSTEAD: dict[str, dict[str, Callable[[int, int, int], Any]]] = {
         **{"streaming": FramesByPolars, "dask": FramesOnDask},
     },
     "pds-h-eager": {"streaming": PdsHStreamed},
+    **{
+        name: {
+            "checkpointing": functools.partial(checkpointed, kind),
+            "saved": functools.partial(saved_on_cpu, kind),
+        }
+        for name, kind in TORCH.items()
+    },
 }
 """By program, and by what a side has in place of a budget: what makes the same program there.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import struct
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -29,7 +30,7 @@ class Training:
     """
 
     STEPS = 3
-    SIDES = ("resident", "default", "announced", "lazy", "copies", "fault-driven")
+    SIDES = ("resident", "lazy", "copies", "automatic", "checkpointing", "save-on-cpu")
     PIECES = 2
     DEVICE = "cuda"
 
@@ -40,8 +41,7 @@ class Training:
         self._data_bytes, self.operations = data_bytes, pieces * self.STEPS
         self._ends = ExitStack()
         self._model: Any = None
-        self._inputs: Any = None
-        self._labels: Any = None
+        self._forward: Any = None
         self._optimizer: Any = None
         self._loss: Any = None
 
@@ -57,20 +57,23 @@ class Training:
 
             self._ends.enter_context(rmm_uvm.torch.announced())
         torch.manual_seed(SEED)
-        with torch.device(self.DEVICE):
-            self._model, self._inputs, self._labels = self.network(self._data_bytes)
+        self._model, self._forward = self.network(self._data_bytes)
         self._model.train()
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4, fused=True)
 
-    def network(self, data_bytes: int) -> tuple[Any, Any, Any]:
-        """Return a model, its inputs and their classes, on the default device."""
+    def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
+        """Return a model, and what returns its loss."""
         raise NotImplementedError
+
+    def classes_of(self, model: Any, inputs: Any, labels: Any) -> tuple[Any, Callable[[], Any]]:
+        """Return the same of a model that tells classes."""
+        loss = self._torch.nn.functional.cross_entropy
+        return model, lambda: loss(model(inputs), labels)
 
     def operation(self, number: int) -> int:
         step = number % self.STEPS
         if step == 0:
-            outputs = self._model(self._inputs)
-            self._loss = self._torch.nn.functional.cross_entropy(outputs, self._labels)
+            self._loss = self._forward()
         elif step == 1:
             self._loss.backward()
             self._loss = self._loss.detach()
@@ -81,7 +84,7 @@ class Training:
         return number
 
     def drop(self) -> None:
-        self._model = self._inputs = self._labels = self._optimizer = self._loss = None
+        self._model = self._forward = self._optimizer = self._loss = None
         self._ends.close()
         gc.collect()
         if self._torch.cuda.is_initialized():
@@ -97,13 +100,16 @@ class SwinTraining(Training):
     """Parameters, both moments and workspaces: live at the peak, whatever the number of images."""
     BYTES_PER_IMAGE = 221_000_000
 
-    def network(self, data_bytes: int) -> tuple[Any, Any, Any]:
+    def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
         """Return it; at least one image."""
         from benchmarks.past_the_edge.programs.swin import Swin
 
         torch = self._torch
         images = max(1, (data_bytes - self.BYTES_BESIDE) // self.BYTES_PER_IMAGE)
-        return Swin(), torch.randn(images, 3, 224, 224), torch.randint(1000, (images,))
+        with torch.device(self.DEVICE):
+            return self.classes_of(
+                Swin(), torch.randn(images, 3, 224, 224), torch.randint(1000, (images,))
+            )
 
 
 class SageTraining(Training):
@@ -113,14 +119,51 @@ class SageTraining(Training):
     BYTES_PER_NODE = 12_500
     """With its edges. A kernel uses half of it at once: messages alone are 5120."""
 
-    def network(self, data_bytes: int) -> tuple[Any, Any, Any]:
+    def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
         """Return it; at least a hundred nodes."""
         from benchmarks.past_the_edge.programs.graphsage import CLASSES, WIDTH, Graph, GraphSage
 
         torch = self._torch
         nodes = max(100, data_bytes // self.BYTES_PER_NODE)
-        model = GraphSage(Graph(nodes, nodes * self.EDGES_PER_NODE))
-        return model, torch.randn(nodes, WIDTH), torch.randint(CLASSES, (nodes,))
+        with torch.device(self.DEVICE):
+            model = GraphSage(Graph(nodes, nodes * self.EDGES_PER_NODE))
+            return self.classes_of(
+                model, torch.randn(nodes, WIDTH), torch.randint(CLASSES, (nodes,))
+            )
+
+
+class ModelTraining(Training):
+    """A model of benchmarks/training/models.py: as many samples as the data have room for."""
+
+    MODEL = ""
+    BYTES_BESIDE = 0
+    """Parameters, both moments and workspaces: live at the peak, whatever the batch."""
+    BYTES_PER_SAMPLE = 1
+
+    def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
+        """Return it; at least one sample."""
+        from benchmarks.training import models
+
+        samples = max(1, (data_bytes - self.BYTES_BESIDE) // self.BYTES_PER_SAMPLE)
+        made = models.make(self.MODEL, batch=samples, device=self.DEVICE)
+        return made.model, made.forward
+
+
+def _model(name: str, beside: int, per_sample: int) -> type[ModelTraining]:
+    members = {"MODEL": name, "BYTES_BESIDE": beside, "BYTES_PER_SAMPLE": per_sample}
+    return type(
+        "ModelTraining", (ModelTraining,), {"__doc__": f"{name}: {Training.__doc__}", **members}
+    )
+
+
+MODELS = {
+    name: _model(name, beside, per_sample)
+    for name, beside, per_sample in (
+        ("gpt2-medium", 4_260_000_000, 3_750_000_000),
+        ("whisper-small", 2_890_000_000, 1_740_000_000),
+        ("resnet152", 730_000_000, 178_000_000),
+    )
+}
 
 
 def bits_of(loss: float) -> int:

@@ -53,6 +53,9 @@ class CopiedActivations:
         Returns how much live memory was evicted until now.
     confirm : callable, optional
         Is called as a round begins, after one in which copies were enough: nothing was evicted.
+    relieve : callable, optional
+        Takes how much has to leave as a round begins, and returns how much less is kept from now
+        on, since it is computed again.
     """
 
     def __init__(
@@ -64,7 +67,10 @@ class CopiedActivations:
         small_bytes: int = SMALL_BYTES,
         evicted_bytes: Callable[[], int] = int,
         confirm: Callable[[], object] = bool,
+        relieve: Callable[[int], int] | None = None,
     ) -> None:
+        self._relieve = relieve
+        self._relieved_bytes = 0
         self._streams, self._device = streams, device
         self._hosts = HostBuffers(streams)
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
@@ -103,6 +109,7 @@ class CopiedActivations:
             self._live_bytes = _nothing_lives
             self._demand.evicted_bytes = int
             self._confirm = bool
+            self._relieve = None
             try:
                 with contextlib.suppress(RuntimeError, MemoryError):  # a device that failed
                     self._let_go(0)
@@ -112,7 +119,8 @@ class CopiedActivations:
     def is_settled(self) -> bool:
         """Whether it is known what does not fit, so that it is copied as far as it can be."""
         with self._lock:
-            return bool(self._demand.needed_bytes) and not (self._several or self._ended)
+            is_known = bool(self._demand.needed_bytes or self._relieved_bytes)
+            return is_known and not (self._several or self._ended)
 
     def on_moved(self) -> None:
         """Take note that torch gave its free memory back: what comes next gets other places."""
@@ -227,6 +235,10 @@ class CopiedActivations:
             self._ahead_room_bytes = demand.ahead_bytes(position, left_bytes)
         elif demand.on_keep(demand_bytes):
             self._hosts.ask_again()
+            if self._relieve is not None:
+                less_bytes = self._relieve(demand.needed_bytes or 0)
+                self._relieved_bytes += less_bytes
+                demand.on_less(less_bytes)
             self._choice.begin(demand.needed_bytes or 0)
             if demand.was_enough:
                 self._confirm()

@@ -167,6 +167,15 @@ class ActivationDemand:
         self._backward = True
         self._note(demand_bytes)
 
+    def on_less(self, nbytes: int) -> None:
+        """Take note that rounds keep so much less from now on, as it is computed again."""
+        self._rounds = deque(
+            ((max(most - nbytes, 0), begin) for most, begin in self._rounds), maxlen=_ROUNDS
+        )
+        self._peak_bytes = max(self._peak_bytes - nbytes, 0)
+        if self.needed_bytes is not None:
+            self.needed_bytes = max(self.needed_bytes - nbytes, 0)
+
     def _note(self, demand_bytes: int) -> None:
         if demand_bytes > self._most_bytes:
             self._most_bytes = demand_bytes

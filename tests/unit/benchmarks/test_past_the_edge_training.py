@@ -37,9 +37,9 @@ class SmallSwin(training.SwinTraining):  # type: ignore[misc, name-defined]
 
     DEVICE = "cpu"
 
-    def network(self, _data_bytes: int) -> tuple[Any, Any, Any]:
+    def network(self, _data_bytes: int) -> tuple[Any, Any]:
         model = swin.Swin(width=16, depths=(2, 2), heads=(2, 4), side=32, window=4, classes=10)
-        return model, torch.randn(4, 3, 32, 32), torch.randint(10, (4,))
+        return self.classes_of(model, torch.randn(4, 3, 32, 32), torch.randint(10, (4,)))
 
 
 class SmallSage(training.SageTraining):  # type: ignore[misc, name-defined]

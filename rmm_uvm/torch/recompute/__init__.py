@@ -1,0 +1,12 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that are run again in the backward pass, in place of keeping what they computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm.support.submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -1,0 +1,453 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs modules again in the backward pass, where that is cheaper than to move what they kept.
+
+In one forward pass past the budget it is noted what autograd keeps of each call, and one call of
+each kind is tried: it is run twice (see `trial`). Then calls are chosen that spare what does not
+fit. Of those, torch's checkpointing keeps the arguments only.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from rmm_uvm.torch.activations.leaving import is_parameter
+from rmm_uvm.torch.activations.saved_tensors import changed
+from rmm_uvm.torch.recompute.choice import Call, chosen
+from rmm_uvm.torch.recompute.trial import (
+    Before,
+    Verdict,
+    arguments_in,
+    copied,
+    signature_of,
+    structure_of,
+    tried,
+    why_not,
+)
+
+__all__ = ["Recomputation", "cuda_clock"]
+
+_MOST_TRIED_FRACTION = 1 / 8  # of the budget, kept by a call that is tried
+_LEAST_TRIED_FRACTION = 1 / 512  # of what is needed
+_FIRST_PAUSE = 16  # rounds, until one is looked at again; twice as many each time
+
+_Original = Callable[..., Any]
+
+
+def cuda_clock() -> Callable[[], float]:
+    """Begin to measure the time of what is given to the current stream; see `tried`."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+
+    def ended() -> float:
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1000
+
+    return ended
+
+
+@dataclass
+class _Noted:
+    """A call of the round that is looked at."""
+
+    module: weakref.ref[torch.nn.Module]
+    number_of_module: int  # how many of its calls came before
+    signature: tuple[Any, ...]
+    end: int = 0
+    kept: dict[int, int] = field(default_factory=dict)  # bytes, by storage
+    spared_bytes: int = 0
+    verdict: Verdict | None = None
+
+
+@dataclass
+class _Region:
+    """A module of which calls are run again."""
+
+    module: weakref.ref[torch.nn.Module]
+    signature: tuple[Any, ...]
+    verdict: Verdict
+    numbers: set[int]  # which of its calls in a round
+    calls: int = 0  # in this round
+
+
+class _Round:
+    """Takes notes of one forward pass."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.calls: list[_Noted] = []
+        self.under_way: list[_Noted] = []
+        self.seen: set[int] = set()  # storages that autograd kept
+        self.calls_of: dict[int, int] = {}  # by module
+        # With their versions: what may be changed until the backward pass begins.
+        self.arguments: list[tuple[_Noted, list[torch.Tensor], list[int]]] = []
+
+
+class Recomputation:
+    """Chooses calls of modules and runs them again, between `begin` and `end`. Thread-safe.
+
+    Parameters
+    ----------
+    device : torch.device
+        Whose memory does not suffice.
+    budget_bytes : int
+        What fits.
+    clock : callable
+        See `rmm_uvm.torch.recompute.trial.tried`.
+    """
+
+    def __init__(
+        self,
+        device: torch.device,
+        budget_bytes: int,
+        clock: Callable[[], Callable[[], float]] = cuda_clock,
+    ) -> None:
+        self._device, self._clock = device, clock
+        self._budget_bytes = budget_bytes
+        self._lock = threading.RLock()
+        self._thread = threading.local()  # .trying
+        self._regions: dict[int, _Region] = {}  # by module
+        self._round: _Round | None = None
+        self._looked_at: list[_Noted] = []  # calls of the last round that was
+        self._verdicts: dict[Any, Verdict] = {}  # by kind of call
+        self._spared_bytes = 0
+        self._asked_bytes = 0  # to spare, when calls were chosen last
+        self._needed_bytes = 0  # when a round was to be looked at last
+        self._pause, self._rounds_left = _FIRST_PAUSE, 0
+        self._original: _Original | None = None
+        self._ended = False
+        self._in_backward = False
+
+    def begin(self) -> None:
+        """Look at calls of modules from now on."""
+        original = torch.nn.Module._call_impl
+        regions, called = self._regions, self._called
+
+        def _call_impl(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if id(module) in regions or self._round is not None:
+                return called(original, module, args, kwargs)
+            return original(module, *args, **kwargs)
+
+        self._original, self._ours = original, _call_impl
+        torch.nn.Module._call_impl = _call_impl  # type: ignore[method-assign]
+
+    def end(self) -> None:
+        """Run nothing again any more, but for graphs that are there."""
+        self._ended = True
+        self._round = None
+        self._regions.clear()
+        if torch.nn.Module._call_impl is self._ours and self._original is not None:
+            torch.nn.Module._call_impl = self._original  # type: ignore[method-assign]
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether this round is looked at: then autograd's hooks have to be told of all."""
+        return self._round is not None
+
+    @property
+    def spared_bytes(self) -> int:
+        """How much a round keeps less since calls are run again."""
+        return self._spared_bytes
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what is run again, and why other modules are not.
+
+        Returns
+        -------
+        dict
+            ``spared_bytes`` of a round, ``modules`` of which calls are run again, ``seconds`` that
+            this takes in a round, ``refusals`` (dict): reasons, and how many kinds of modules each
+            is for.
+        """
+        with self._lock:
+            refusals: dict[str, int] = {}
+            for verdict in self._verdicts.values():
+                if verdict.refusal:
+                    refusals[verdict.refusal] = refusals.get(verdict.refusal, 0) + 1
+            regions = list(self._regions.values())
+            return {
+                "spared_bytes": self._spared_bytes,
+                "modules": len(regions),
+                "seconds": sum(each.verdict.seconds * len(each.numbers) for each in regions),
+                "refusals": refusals,
+            }
+
+    def on_round(self, needed_bytes: int) -> int:
+        """Choose for the round that begins.
+
+        Parameters
+        ----------
+        needed_bytes : int
+            That rounds like the last one keep too much.
+
+        Returns
+        -------
+        int
+            How much less is kept from now on.
+        """
+        with self._lock:
+            if self._ended:
+                return 0
+            looked_at, self._round = self._round, None
+            self._in_backward = False
+            for region in self._regions.values():
+                region.calls = 0
+            if looked_at is not None:
+                self._looked_at = looked_at.calls
+                return self._choose(needed_bytes)
+            if needed_bytes <= 0:
+                return 0
+            asked_bytes = self._spared_bytes + needed_bytes
+            if self._looked_at and asked_bytes > self._asked_bytes:
+                return self._choose(asked_bytes)
+            if self._rounds_left:
+                self._rounds_left -= 1
+                return 0
+            self._rounds_left, self._pause = self._pause, 2 * self._pause
+            self._needed_bytes = needed_bytes
+            less, self._spared_bytes, self._asked_bytes = self._spared_bytes, 0, 0
+            self._regions.clear()
+            self._round = _Round()
+            return -less
+
+    def on_backward(self) -> None:
+        """Take note that a backward pass begins: arguments of calls must be as they were."""
+        if self._in_backward:
+            return
+        with self._lock:
+            self._in_backward = True
+            if self._round is None:
+                return
+            for noted, tensors, versions in self._round.arguments:
+                if [each._version for each in tensors] != versions:
+                    noted.verdict = Verdict("its arguments are changed after its call")
+            self._round.arguments.clear()
+
+    def kept(self, tensor: torch.Tensor) -> None:
+        """Take note that autograd keeps a tensor, in a round that is looked at."""
+        there = self._round
+        if there is None or not there.under_way or there.thread != threading.get_ident():
+            return
+        storage = _storage_of(tensor, self._device)
+        if storage is None or storage[0] in there.seen:
+            return
+        there.seen.add(storage[0])
+        for noted in there.under_way:
+            noted.kept[storage[0]] = storage[1]
+
+    def _choose(self, needed_bytes: int) -> int:
+        """Choose calls that spare so much; return how much more that is than before."""
+        calls = [
+            None
+            if each.verdict is None or each.verdict.refusal
+            else Call(each.end, each.spared_bytes, each.verdict.seconds)
+            for each in self._looked_at
+        ]
+        regions: dict[int, _Region] = {}
+        spared_bytes = 0
+        for number in chosen(calls, needed_bytes):
+            noted = self._looked_at[number]
+            module = noted.module()
+            if module is None:
+                continue
+            assert noted.verdict is not None
+            region = regions.setdefault(
+                id(module), _Region(noted.module, noted.signature, noted.verdict, set())
+            )
+            region.numbers.add(noted.number_of_module)
+            spared_bytes += noted.spared_bytes
+        self._asked_bytes = needed_bytes
+        if spared_bytes <= self._spared_bytes:
+            return 0
+        more, self._spared_bytes = spared_bytes - self._spared_bytes, spared_bytes
+        self._regions.clear()
+        self._regions.update(regions)
+        return more
+
+    def _called(self, original: _Original, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        if not self._may_look():
+            return original(module, *args, **kwargs)
+        there, region = self._round, self._regions.get(id(module))
+        if there is not None and there.thread == threading.get_ident():
+            return self._noted(there, original, module, args, kwargs)
+        if region is None or region.module() is not module:
+            return original(module, *args, **kwargs)
+        number, region.calls = region.calls, region.calls + 1
+        tensors = arguments_in(args, kwargs)
+        if (
+            number not in region.numbers
+            or tensors is None
+            or signature_of(tensors) != region.signature
+        ):
+            return original(module, *args, **kwargs)
+
+        given = (args, kwargs)
+        as_given = copied(given)  # lists may be changed by the caller, or the module
+
+        def run(*_tensors: torch.Tensor) -> Any:
+            nonlocal given
+            (args, kwargs), given = given, copied(as_given)
+            return original(module, *args, **kwargs)
+
+        return checkpoint(
+            run,
+            *tensors,  # torch learns from them whose random numbers to draw again
+            use_reentrant=False,
+            preserve_rng_state=region.verdict.is_random,
+            context_fn=lambda: _both_runs(module, tensors, region.verdict.changing),
+        )
+
+    def _may_look(self) -> bool:
+        """Whether a call is one of a forward pass that keeps something for its backward pass."""
+        return (
+            torch.is_grad_enabled()
+            and torch._C._current_graph_task_id() == -1
+            and not torch.compiler.is_compiling()
+            and not getattr(self._thread, "trying", False)
+            and torch._C._functorch.maybe_current_level() is None
+        )
+
+    def _noted(
+        self,
+        there: _Round,
+        original: _Original,
+        module: torch.nn.Module,
+        args: Any,
+        kwargs: Any,
+    ) -> Any:
+        """Call a module, and take notes."""
+        tensors = arguments_in(args, kwargs)
+        number = there.calls_of.get(id(module), 0)
+        there.calls_of[id(module)] = number + 1
+        noted = _Noted(weakref.ref(module), number, signature_of(tensors or ()))
+        there.calls.append(noted)
+        there.under_way.append(noted)
+        kind, before = None, None
+        if tensors and any(each.device == self._device for each in tensors):
+            kind = (structure_of(module), noted.signature)
+            noted.verdict = self._verdicts.get(kind)
+            if noted.verdict is None and not (reason := why_not(module)):
+                before = Before(module, (args, kwargs), self._device)
+            elif noted.verdict is None:
+                noted.verdict = Verdict(reason)
+                self._verdicts[kind] = noted.verdict
+        try:
+            outputs = original(module, *args, **kwargs)
+        finally:
+            there.under_way.remove(noted)
+            noted.end = len(there.calls)
+        stays = {
+            storage[0]: storage[1]
+            for each in (tensors or ())
+            if (storage := _storage_of(each, self._device)) is not None
+        }
+        left = arguments_in(outputs, ()) or ()
+        also = {_storage_of(each, self._device) for each in left}
+        kept = {
+            key: nbytes
+            for key, nbytes in noted.kept.items()
+            if key not in stays and (key, nbytes) not in also
+        }
+        new = sum(nbytes for key, nbytes in stays.items() if key not in there.seen)
+        noted.spared_bytes = max(sum(kept.values()) - new, 0)
+        noted.kept.clear()
+        if before is not None and self._is_worth_a_trial(noted.spared_bytes):
+            self._thread.trying = True
+            try:
+                noted.verdict = tried(
+                    lambda: original(module, *args, **kwargs),
+                    module,
+                    before,
+                    outputs,
+                    self._clock,
+                    self._device,
+                )
+            finally:
+                self._thread.trying = False
+            self._verdicts[kind] = noted.verdict
+        if noted.verdict is not None and not noted.verdict.refusal and noted.spared_bytes:
+            assert tensors is not None
+            there.arguments.append((noted, tensors, [each._version for each in tensors]))
+        return outputs
+
+    def _is_worth_a_trial(self, spared_bytes: int) -> bool:
+        least_bytes = self._needed_bytes * _LEAST_TRIED_FRACTION
+        return least_bytes < spared_bytes <= self._budget_bytes * _MOST_TRIED_FRACTION
+
+
+def _storage_of(tensor: torch.Tensor, device: torch.device) -> tuple[int, int] | None:
+    """Return which storage a tensor has, and its bytes; None for parameters and other devices."""
+    if type(tensor) is not torch.Tensor or tensor.device != device or is_parameter(tensor):
+        return None
+    try:
+        storage = tensor.untyped_storage()
+        return storage._cdata, storage.nbytes()
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+class _First:
+    """The context of a call that will be run again.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Which one is called.
+    tensors : list of torch.Tensor
+        Its arguments.
+    changing : tuple of str
+        Names of the buffers that a call changes.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, tensors: list[torch.Tensor], changing: tuple[str, ...]
+    ) -> None:
+        self.module, self.changing = module, changing
+        self.used = [*tensors, *module.parameters()]
+        self.versions = [each._version for each in self.used]
+        self.buffers: list[torch.Tensor] = []  # copies, as they were before
+
+    def __enter__(self) -> None:
+        self.buffers = [self.module.get_buffer(name).clone() for name in self.changing]
+
+    def __exit__(self, *_: object) -> None:
+        """Leave everything as it is."""
+
+
+class _Again:
+    """The context of its repetitions: buffers are as they were then, and afterwards as now."""
+
+    def __init__(self, first: _First) -> None:
+        self._first = first
+        self._now: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def __enter__(self) -> None:
+        first = self._first
+        for each, version in zip(first.used, first.versions, strict=True):
+            if each._version != version:
+                raise changed(each, version)
+        # Without counting it as a change: autograd may keep a buffer.
+        there = [first.module.get_buffer(name).data for name in first.changing]
+        self._now = [(each, each.clone()) for each in there]
+        for each, then in zip(there, first.buffers, strict=True):
+            each.copy_(then)
+
+    def __exit__(self, *_: object) -> None:
+        for each, now in self._now:
+            each.copy_(now)
+        self._now = []
+
+
+def _both_runs(
+    module: torch.nn.Module, tensors: list[torch.Tensor], changing: tuple[str, ...]
+) -> tuple[_First, _Again]:
+    first = _First(module, tensors, changing)
+    return first, _Again(first)

@@ -1,0 +1,402 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that are run again in the backward pass: which ones, and that nothing can tell."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from rmm_uvm.torch.activations.leaving import is_parameter
+from rmm_uvm.torch.recompute.choice import Call, chosen
+from rmm_uvm.torch.recompute.recomputation import Recomputation
+
+from ...support.late_streams import copying
+from ...support.small_transformer import gradients, same, transformer
+
+CPU = torch.device("cpu")
+MIB = 1 << 20
+WIDTH = 32
+
+
+def clock() -> Callable[[], float]:
+    begin = time.perf_counter()
+    return lambda: time.perf_counter() - begin
+
+
+class Block(nn.Module):
+    """Keeps several times as much as its argument; dropout, and statistics of batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(WIDTH)
+        self.layers = nn.Sequential(
+            nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * WIDTH, WIDTH)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.layers(self.norm(x))
+
+
+def blocks(count: int = 8) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(*(Block() for _ in range(count)))
+
+
+@contextmanager
+def recomputing(needed_bytes: int) -> Iterator[Trainer]:
+    """Run modules again to spare so much, from the third step on; the second one is looked at."""
+    trainer = Trainer(needed_bytes)
+    before = nn.Module._call_impl
+    trainer.recompute.begin()
+    try:
+        yield trainer
+    finally:
+        trainer.recompute.end()
+    assert nn.Module._call_impl is before
+
+
+class Trainer:
+    """Steps, and what autograd kept in the last one."""
+
+    def __init__(self, needed_bytes: int = 0) -> None:
+        self.recompute = Recomputation(CPU, 1 << 30, clock)
+        self.needed_bytes = needed_bytes
+        self.rounds = 0
+        self.kept_bytes = 0
+
+    def train(self, model: Any, steps: int = 5, *, x: torch.Tensor | None = None) -> list[float]:
+        """Train, and return the losses."""
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+        torch.manual_seed(1)
+        x = torch.randn(64, WIDTH) if x is None else x
+        losses = []
+        for _ in range(steps):
+            loss = self.forward(lambda: model(x).square().mean())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        return losses
+
+    def forward(self, work: Callable[[], Any]) -> Any:
+        self.rounds += 1
+        if self.needed_bytes:
+            self.recompute.on_round(self.needed_bytes if self.rounds <= 2 else 0)
+        kept: dict[int, torch.UntypedStorage] = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            if self.recompute.is_looking:
+                self.recompute.kept(tensor)
+            if not is_parameter(tensor):
+                storage = tensor.untyped_storage()
+                kept[storage._cdata] = storage
+            return tensor
+
+        def need(tensor: torch.Tensor) -> torch.Tensor:
+            self.recompute.on_backward()
+            return tensor
+
+        with saved_tensors_hooks(keep, need):
+            found = work()
+        self.kept_bytes = sum(each.nbytes() for each in kept.values())
+        return found
+
+
+def of_reference(make: Callable[[], Any], **named: Any) -> tuple[list[float], Any, int]:
+    trainer, model = Trainer(), make()
+    return trainer.train(model, **named), model, trainer.kept_bytes
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_losses_weights_and_buffers_are_the_same_to_the_bit_and_less_is_kept(half: bool) -> None:
+    with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        losses, expected, kept_bytes = of_reference(blocks)
+        needed_bytes = kept_bytes // 2
+        with recomputing(needed_bytes) as trainer:
+            model = blocks()
+            assert trainer.train(model) == losses
+            told = trainer.recompute.statistics()
+    assert same(list(model.state_dict().values()), list(expected.state_dict().values()))
+    assert 1 <= told["modules"] <= 16
+    assert told["spared_bytes"] >= needed_bytes
+    assert told["refusals"] == {}
+    assert kept_bytes - trainer.kept_bytes >= 0.9 * told["spared_bytes"]
+
+
+def test_nothing_is_run_again_where_nothing_has_to_leave() -> None:
+    losses, _, kept_bytes = of_reference(blocks)
+    with recomputing(0) as trainer:
+        assert trainer.train(blocks()) == losses
+    assert trainer.kept_bytes == kept_bytes
+    assert trainer.recompute.statistics()["modules"] == 0
+
+
+class Counting(Block):
+    """Counts its calls, in a way that each class has its own."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        type(self).calls += 1
+        self.work(x)
+        return super().forward(x)
+
+    def work(self, x: torch.Tensor) -> None:
+        """What is wrong with it."""
+
+
+class Attribute(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        self.last = x.detach().mean()
+
+
+class Attached(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[int] = []
+
+    def work(self, x: torch.Tensor) -> None:
+        self.found.append(len(x))
+
+
+class InPlace(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        with torch.no_grad():
+            x.mul_(1.01)
+
+
+class PythonsRandom(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        random.random()
+
+
+class Hooked(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers.register_forward_hook(lambda *_: None)
+
+
+class Record:
+    """No tensor."""
+
+    def __init__(self, value: torch.Tensor) -> None:
+        self.value = value
+
+
+class NoTensor(Counting):
+    def forward(self, x: Any) -> Any:
+        type(self).calls += 1
+        return Record(super().forward(x.value if isinstance(x, Record) else x))
+
+
+class InTurn:
+    """Blocks of a kind, one after the other; no module, that could be run again as a whole."""
+
+    def __init__(self, kind: type[Counting]) -> None:
+        torch.manual_seed(0)
+        kind.calls = 0
+        self.blocks = nn.ModuleList(kind() for _ in range(4))
+        self.parameters = self.blocks.parameters
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 1
+        for block in self.blocks:
+            x = block(x)
+            x = x.value if isinstance(x, Record) else x
+        return x
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Attribute, "it changes its attributes"),
+        (Attached, "it changes its attributes"),
+        (InPlace, "it changes its arguments"),
+        (PythonsRandom, "it draws random numbers of Python's or NumPy's"),
+        (Hooked, "a module in it has hooks, or is compiled"),
+        (NoTensor, "it returns something else than tensors"),
+    ],
+)
+def test_module_that_would_be_seen_to_run_twice_runs_once(
+    kind: type[Counting], reason: str
+) -> None:
+    losses, _, kept_bytes = of_reference(lambda: InTurn(kind))
+    calls = kind.calls
+    with recomputing(kept_bytes // 2) as trainer:
+        assert trainer.train(InTurn(kind)) == losses
+        assert reason in trainer.recompute.statistics()["refusals"]
+    assert kind.calls == calls
+
+
+class Unlike(Counting):
+    """Returns something else each time, for a reason that nothing in sight has."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        type(self).calls += 1
+        return super(Counting, self).forward(x) * (1 + type(self).calls / 1024)
+
+
+def test_module_that_does_not_repeat_itself_is_not_run_again() -> None:
+    with recomputing(1 << 16) as trainer:
+        trainer.train(InTurn(Unlike))
+        assert trainer.recompute.statistics()["refusals"]["it does not return the same again"] >= 1
+        assert all(
+            not isinstance(region.module(), Unlike)
+            for region in trainer.recompute._regions.values()
+        )
+
+
+class Dense(nn.Module):
+    """Blocks take the list of all that came before, which grows meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(_OfList() for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        features = [x]
+        for block in self.blocks:
+            features.append(block(features))
+        return torch.stack(features).sum(0)
+
+
+class _OfList(Block):
+    def forward(self, x: Any) -> torch.Tensor:
+        return super().forward(torch.stack(x).sum(0))
+
+
+def test_lists_are_as_they_were_when_a_module_was_given_them() -> None:
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return Dense()
+
+    losses, _, kept_bytes = of_reference(make)
+    with recomputing(kept_bytes // 2) as trainer:
+        assert trainer.train(make()) == losses
+        assert trainer.recompute.statistics()["modules"] > 0
+    assert trainer.kept_bytes < 0.8 * kept_bytes
+
+
+class Added(nn.Module):
+    """Adds to what a block was given after its call; nothing of autograd's needs it."""
+
+    def __init__(self, count: int = 4) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(_Waves() for _ in range(count))
+        self.adds = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x * 1
+            found = block(x)
+            if self.adds:
+                x.add_(1)
+            x = found + x
+        return x
+
+
+class _Waves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2 * self.scale
+        return (x.sin() * x.cos()).tanh()
+
+
+def test_module_whose_arguments_are_changed_later_is_not_run_again() -> None:
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return Added()
+
+    losses, _, kept_bytes = of_reference(make)
+    with recomputing(kept_bytes // 2) as trainer:
+        model = make()
+        assert trainer.train(model) == losses
+        assert trainer.recompute.statistics()["modules"] == 0
+
+
+def test_arguments_that_are_changed_only_once_it_is_run_again_are_an_error_of_torchs() -> None:
+    torch.manual_seed(0)
+    model = Added()
+    model.adds = False
+    with recomputing(MIB) as trainer:
+        trainer.needed_bytes = 12 * 64 * WIDTH * 4
+        trainer.train(model, 3)
+        assert trainer.recompute.statistics()["modules"] > 0
+        model.adds = True
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            trainer.train(model, 1)
+
+
+def test_batch_of_another_size_is_kept_as_without() -> None:
+    small = torch.randn(16, WIDTH)
+    _, _, expected_bytes = of_reference(blocks, x=small)
+    with recomputing(MIB // 4) as trainer:
+        model = blocks()
+        trainer.train(model)
+        assert trainer.recompute.statistics()["modules"] > 0
+        trainer.train(model, 1, x=small)
+        assert trainer.kept_bytes == expected_bytes
+
+
+def test_graph_that_is_kept_is_run_again_each_time() -> None:
+    with recomputing(MIB // 4) as trainer:
+        model = blocks()
+        trainer.train(model)
+        loss = trainer.forward(lambda: model(torch.ones(64, WIDTH)).square().mean())
+        found = [
+            torch.autograd.grad(loss, list(model.parameters()), retain_graph=True) for _ in range(2)
+        ]
+        assert trainer.recompute.statistics()["modules"] > 0
+    assert same(list(found[0]), list(found[1]))
+
+
+def test_copies_take_only_what_cannot_be_spared() -> None:
+    budget_bytes = 20_000
+    recompute = Recomputation(CPU, budget_bytes, clock)
+    expected = gradients(transformer(), 12)
+    away: list[Callable[[], dict[str, Any]]] = []
+
+    def live_bytes() -> int:
+        away_bytes = away[0]()["away_bytes"] if away else 0
+        return 2 * budget_bytes - recompute.spared_bytes - int(away_bytes)
+
+    with copying(budget_bytes, live_bytes, recompute=recompute) as there:
+        away.append(there.copies.statistics)
+        assert same(gradients(transformer(), 12), expected)
+        spared_bytes = recompute.statistics()["spared_bytes"]
+        needed_bytes = there.copies.statistics()["needed_bytes"]
+        assert there.copies.is_settled()
+    assert spared_bytes > 0
+    # The margin is a sixteenth of the budget.
+    assert needed_bytes == budget_bytes - spared_bytes + budget_bytes // 16
+
+
+@pytest.mark.parametrize("needed_bytes", [100, 1000, 5000, 100_000])
+def test_enough_is_chosen_none_within_another_and_the_last_does_not_count(
+    needed_bytes: int,
+) -> None:
+    generator = random.Random(needed_bytes)
+    calls: list[Call | None] = []
+    for _ in range(20):
+        first, parts = len(calls), [generator.randrange(1, 300) for _ in range(5)]
+        calls.append(Call(first + 6, sum(parts) + 10, generator.random()))
+        calls += [Call(first + 2 + n, part, generator.random()) for n, part in enumerate(parts)]
+    found = chosen(calls, needed_bytes)
+    picked = [call for number in found if (call := calls[number]) is not None]
+    spared = [call.spared_bytes for call in picked]
+    assert all(one.end <= other for one, other in zip(picked, found[1:], strict=False))
+    assert all(each <= needed_bytes / 2 for each in spared)
+    assert needed_bytes > 5000 or sum(spared[:-1]) >= needed_bytes
+    assert sum(spared[:-1]) <= needed_bytes + 2 * max(spared)
