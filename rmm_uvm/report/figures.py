@@ -47,7 +47,7 @@ class Figures:
     evicted_bytes_estimate : int or None
         Of the second, what left to make room.
     prefetched_bytes, discarded_bytes : int or None
-        By this package.
+        What came and what was not copied as this package asked; upper bounds.
     cpu_faults, gpu_faults : int or None
         Faults on managed pages.
     waited_ns : int or None

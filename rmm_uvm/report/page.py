@@ -240,9 +240,9 @@ def _figures(recording: Recording, device: RecordedDevice) -> FigureGrid:
         (
             "Prefetched",
             words.size(figures.prefetched_bytes),
-            "by rmm_uvm" if budget is None else "by rmm_uvm, beside what the budget fetched",
+            "at most; by rmm_uvm" + ", beside what the budget fetched" * (budget is not None),
         ),
-        ("Discarded", words.size(figures.discarded_bytes), "and so not copied"),
+        ("Discarded", words.size(figures.discarded_bytes), "at most; and so not copied"),
         ("GPU faults", words.count(figures.gpu_faults), ""),
         ("CPU faults", words.count(figures.cpu_faults), ""),
     ]

@@ -232,9 +232,9 @@ def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, st
         rows.append(
             (
                 "prefetched",
-                f"{words.size(figures.prefetched_bytes)}"
+                f"{_bound(figures.prefetched_bytes)}"
                 f"{' beside what the budget fetched' * (budget is not None)}; "
-                f"discarded {words.size(figures.discarded_bytes)}",
+                f"discarded {_bound(figures.discarded_bytes)}",
             )
         )
     if figures.gpu_faults is not None:
@@ -252,6 +252,10 @@ def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, st
         ):
             rows += [(name if n == 0 else "", line) for n, line in enumerate(lines)]
     return rows
+
+
+def _bound(value_bytes: int | None) -> str:
+    return f"{'at most ' * bool(value_bytes)}{words.size(value_bytes)}"
 
 
 def _evicted(recording: Recording, device: RecordedDevice, figures: Figures) -> str:

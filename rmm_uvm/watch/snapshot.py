@@ -77,7 +77,8 @@ class Snapshot(ShownAsTable):
     evicted_bytes_estimate : int or None
         Of the second, the rest, while the device was full; an estimate.
     prefetched_bytes, discarded_bytes : int or None
-        Total of the ranges that our resources prefetched to the device and discarded, bytes.
+        Total that came to the device as our resources prefetched it, and that was not copied as
+        they discarded it, bytes; upper bounds, which the bytes moved bound.
     cpu_faults, gpu_faults : int or None
         Total of faults on managed pages; exact. None without ``faults=True``.
     footprint_bytes : int or None
@@ -392,8 +393,8 @@ def traffic_rows(of: Snapshot | Window) -> list[tuple[str, str]]:
         ("to the device", known_bytes(of.host_to_device_bytes)),
         ("to the host", known_bytes(of.device_to_host_bytes)),
         ("evicted (estimate)", known_bytes(of.evicted_bytes_estimate)),
-        ("prefetched", known_bytes(of.prefetched_bytes)),
-        ("discarded", known_bytes(of.discarded_bytes)),
+        ("prefetched (at most)", known_bytes(of.prefetched_bytes)),
+        ("discarded (at most)", known_bytes(of.discarded_bytes)),
     ]
     if of.gpu_faults is not None and of.cpu_faults is not None:
         rows.append(("faults", f"{of.gpu_faults:,} of the GPU, {of.cpu_faults:,} of the CPU"))

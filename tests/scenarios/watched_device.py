@@ -31,10 +31,7 @@ def prefetches_of(mr: Any) -> Callable[[], tuple[int, int]]:
 
     def read() -> tuple[int, int]:
         counted = mr.statistics()
-        return (
-            counted["slab_prefetched_bytes"] + counted["prefetched_bytes"],
-            counted["discarded_bytes"],
-        )
+        return counted["prefetched_bytes"], counted["discarded_bytes"]
 
     return read
 

@@ -87,14 +87,12 @@ void slot::read_levels(sample& now, moved& interval) noexcept
   interval.levels_changed = std::exchange(levels_changed_, false);
   if (levels_) {
     auto const found = levels_->levels();
-    prefetched_bytes_.add(found.prefetched_bytes);
     waited_ns_.add(found.waited_ns);
-    interval.discarded_bytes = discarded_bytes_.add(found.discarded_bytes);
-    now.footprint_bytes      = found.footprint_bytes;
-    now.managed_bytes        = found.managed_bytes;
-    now.prefetched_bytes     = prefetched_bytes_.total();
-    now.discarded_bytes      = discarded_bytes_.total();
-    now.waited_ns            = waited_ns_.total();
+    interval.prefetched_bytes = prefetched_bytes_.add(found.prefetched_bytes);
+    interval.discarded_bytes  = discarded_bytes_.add(found.discarded_bytes);
+    now.footprint_bytes       = found.footprint_bytes;
+    now.managed_bytes         = found.managed_bytes;
+    now.waited_ns             = waited_ns_.total();
     now.known |= footprint_known;
     managed_known_ = true;
     return;
@@ -133,11 +131,32 @@ void slot::estimate_evicted(sample& now, moved const& interval) noexcept
   was_full_ = full;
 }
 
-void slot::find_resident(sample& now, moved const& interval) noexcept
+void slot::bound_asked(sample& now, moved const& interval) noexcept
 {
   // What left was the memory of the resource before, and went with it; so did, most likely, what
   // moved in the interval of the change.
   if (interval.levels_changed) { away_bytes_ = 0; }
+  if ((now.known & counters_known) == 0) {
+    now.prefetched_bytes += interval.prefetched_bytes;
+    now.discarded_bytes += interval.discarded_bytes;
+    return;
+  }
+  // A prefetch at the end of an interval may move in the next one.
+  auto const asked = late_prefetched_bytes_ + interval.prefetched_bytes;
+  auto const came  = std::min(asked, interval.to_device_bytes);
+  now.prefetched_bytes += came;
+  late_prefetched_bytes_ = std::min(interval.prefetched_bytes, asked - came);
+  // What was discarded would have come from the host, where no more is than left before.
+  if (!interval.levels_changed) { away_bytes_ += interval.to_host_bytes; }
+  away_bytes_ -= std::min(away_bytes_, interval.to_device_bytes);
+  auto const spared = std::min(away_bytes_, interval.discarded_bytes);
+  now.discarded_bytes += spared;
+  away_bytes_ -= spared;
+  if (managed_known_) { away_bytes_ = std::min(away_bytes_, now.managed_bytes); }
+}
+
+void slot::find_resident(sample& now) noexcept
+{
   auto const exact = settings_.driver ? settings_.driver->resident_managed_bytes() : std::nullopt;
   if (exact) {
     now.resident_bytes = *exact;
@@ -145,9 +164,6 @@ void slot::find_resident(sample& now, moved const& interval) noexcept
     return;
   }
   if ((now.known & counters_known) == 0 || !managed_known_) { return; }
-  auto const back = interval.to_device_bytes + interval.discarded_bytes;
-  if (!interval.levels_changed) { away_bytes_ += interval.to_host_bytes; }
-  away_bytes_ = std::min(away_bytes_ - std::min(away_bytes_, back), now.managed_bytes);
   auto const capacity =
     settings_.capacity_bytes != 0 ? settings_.capacity_bytes : device_total_bytes_;
   now.resident_bytes = now.managed_bytes - away_bytes_;
@@ -169,7 +185,8 @@ sample slot::take(std::uint64_t time_ns) noexcept
   read_levels(now, interval);
   read_device(now);
   estimate_evicted(now, interval);
-  find_resident(now, interval);
+  bound_asked(now, interval);
+  find_resident(now);
   last_ = now;
   return now;
 }

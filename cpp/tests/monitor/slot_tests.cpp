@@ -225,6 +225,7 @@ TEST_F(Slot, LevelsOfANewResourceCountFromTheChange)
   slot watched{settings()};
   watched.set_levels(levels);
   levels->prefetched_bytes = 510;
+  driver->counted.state    = availability::no("not counted");
   EXPECT_EQ(watched.take(0).prefetched_bytes, 10U);
   auto const other        = std::make_shared<tests::fake_levels>();
   other->prefetched_bytes = 2'000;
@@ -236,6 +237,43 @@ TEST_F(Slot, LevelsOfANewResourceCountFromTheChange)
   auto const last         = watched.take(1);
   EXPECT_EQ(last.prefetched_bytes, 11U);
   EXPECT_EQ(last.discarded_bytes, 2U);
+}
+
+TEST_F(Slot, PrefetchedIsNoMoreThanCameInItsIntervalOrTheNext)
+{
+  slot watched{settings()};
+  watched.set_levels(levels);
+  static_cast<void>(watched.take(0));
+  levels->prefetched_bytes += 100;
+  move(70, 0);  // the rest was on the device, or comes later
+  EXPECT_EQ(watched.take(1).prefetched_bytes, 70U);
+  move(20, 0);
+  EXPECT_EQ(watched.take(2).prefetched_bytes, 90U);
+  move(500, 0);  // page faults
+  EXPECT_EQ(watched.take(3).prefetched_bytes, 90U);
+  levels->prefetched_bytes += 10;
+  move(500, 0);
+  EXPECT_EQ(watched.take(4).prefetched_bytes, 100U);
+}
+
+TEST_F(Slot, DiscardedIsNoMoreThanLayOnTheHost)
+{
+  levels->managed_bytes = 800;
+  slot watched{settings()};
+  watched.set_levels(levels);
+  static_cast<void>(watched.take(0));
+  levels->discarded_bytes += 100;  // nothing had left: there was nothing to copy
+  EXPECT_EQ(watched.take(1).discarded_bytes, 0U);
+  move(0, 300);
+  levels->discarded_bytes += 100;
+  EXPECT_EQ(watched.take(2).discarded_bytes, 100U);
+  move(150, 0);
+  levels->discarded_bytes += 100;  // 50 were still there
+  EXPECT_EQ(watched.take(3).discarded_bytes, 150U);
+  driver->resident_bytes = 77;  // also where the driver tells what is on the device
+  move(0, 40);
+  levels->discarded_bytes += 100;
+  EXPECT_EQ(watched.take(4).discarded_bytes, 190U);
 }
 
 TEST_F(Slot, WaitsAddUpOverResourcesAndOverBudgetsThatCountAnew)

@@ -25,8 +25,8 @@ __all__ = ["FiguresCollector", "StartedMonitor", "WatchingMonitor", "serve"]
 _DIRECTIONS = ("host_to_device", "device_to_host")
 _TOTALS = {
     "evicted_bytes_estimate": "Bytes evicted to make room on the device, an estimate",
-    "prefetched_bytes": "Bytes prefetched to the device by rmm_uvm",
-    "discarded_bytes": "Bytes discarded by rmm_uvm, and so not copied",
+    "prefetched_bytes": "Bytes that came to the device as rmm_uvm prefetched them, at most",
+    "discarded_bytes": "Bytes not copied since rmm_uvm discarded them, at most",
     "cpu_faults": "Faults of the CPU on managed pages",
     "gpu_faults": "Faults of the GPU on managed pages",
 }

@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import rmm
 
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
@@ -131,3 +133,35 @@ def test_start_http_without_its_package_says_what_to_install(
 
     with pytest.raises((AvailabilityError, ModuleNotFoundError)):
         Monitor.start_http(0)
+
+
+@pytest.mark.parametrize("prefetch", ["auto", "always"])
+def test_prefetched_and_discarded_are_no_more_than_moved(
+    make: Make, device: SimulatedDevice, prefetch: Any
+) -> None:
+    mr = rmm_uvm.managed_pool(
+        driver=device, initial_pool_size="128MiB", prefetch=prefetch, device_budget=None
+    )
+    rmm.mr.set_per_device_resource(0, mr)
+    with make() as m:
+        data = [mr.allocate(24 * MIB) for _ in range(2)]
+        for address in data:
+            mr.deallocate(address, 24 * MIB)
+        # The slab was empty, and all fits: nothing came, and nothing would have been copied.
+        fits = m.snapshot()
+        for _ in range(4):
+            data = [mr.allocate(24 * MIB) for _ in range(4)]
+            for address in data:
+                device.touch(address, 24 * MIB, write=True)
+            for address in data:
+                mr.deallocate(address, 24 * MIB)
+        over = m.snapshot()
+    asked = mr.statistics()
+    assert (fits.prefetched_bytes, fits.discarded_bytes) == (0, 0)
+    assert asked["slab_prefetched_bytes"] > 0
+    assert 0 <= over.prefetched_bytes <= over.host_to_device_bytes
+    assert over.prefetched_bytes + over.discarded_bytes > 0
+    assert over.discarded_bytes <= over.device_to_host_bytes
+    assert over.prefetched_bytes + over.discarded_bytes <= (
+        asked["prefetched_bytes"] + asked["discarded_bytes"]
+    )

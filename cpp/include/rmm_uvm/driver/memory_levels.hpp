@@ -10,8 +10,8 @@ namespace rmm_uvm {
 struct memory_levels {
   std::uint64_t footprint_bytes{0};   ///< allocated and not freed, now
   std::uint64_t managed_bytes{0};     ///< managed memory taken from the driver, now
-  std::uint64_t prefetched_bytes{0};  ///< prefetched to the device so far, new slabs included
-  std::uint64_t discarded_bytes{0};   ///< discarded so far, and so not copied
+  std::uint64_t prefetched_bytes{0};  ///< asked to come to the device so far; new slabs are empty
+  std::uint64_t discarded_bytes{0};   ///< asked to be discarded so far
   std::uint64_t waited_ns{0};         ///< in which requests waited so far, by a budget's count
 };
 

@@ -30,17 +30,17 @@ struct sample {
   std::uint64_t device_to_host_bytes{0};    ///< total moved to the host
   std::uint64_t own_to_host_bytes{0};       ///< total that this package asked to move to the host
   std::uint64_t evicted_bytes_estimate{0};  ///< total of the rest, seen while the device was full
-  std::uint64_t prefetched_bytes{0};        ///< total prefetched to the device by this package
-  std::uint64_t discarded_bytes{0};         ///< total discarded by this package
-  std::uint64_t cpu_faults{0};              ///< total
-  std::uint64_t gpu_faults{0};              ///< total
-  std::uint64_t footprint_bytes{0};         ///< level
-  std::uint64_t managed_bytes{0};           ///< level
-  std::uint64_t resident_bytes{0};          ///< level; an estimate unless resident_exact
-  std::uint64_t device_used_bytes{0};       ///< level, of all processes
-  std::uint64_t waited_ns{0};               ///< total in which requests waited, by a budget's count
-  std::int32_t device_id{0};                ///< CUDA ordinal
-  std::uint32_t known{0};                   ///< bits of `sample_known`
+  std::uint64_t prefetched_bytes{0};   ///< total that came as this package prefetched it: at most
+  std::uint64_t discarded_bytes{0};    ///< total that was not copied as it was discarded: at most
+  std::uint64_t cpu_faults{0};         ///< total
+  std::uint64_t gpu_faults{0};         ///< total
+  std::uint64_t footprint_bytes{0};    ///< level
+  std::uint64_t managed_bytes{0};      ///< level
+  std::uint64_t resident_bytes{0};     ///< level; an estimate unless resident_exact
+  std::uint64_t device_used_bytes{0};  ///< level, of all processes
+  std::uint64_t waited_ns{0};          ///< total in which requests waited, by a budget's count
+  std::int32_t device_id{0};           ///< CUDA ordinal
+  std::uint32_t known{0};              ///< bits of `sample_known`
 };
 static_assert(sizeof(sample) == 120 && std::is_trivially_copyable_v<sample>);
 

@@ -74,6 +74,10 @@ class slot {
    * be asked for in one interval and move in later ones: it is counted against them, until one
    * passes in which nothing moves.
    *
+   * Prefetched bytes are what was asked for, and no more than came to the device in this interval,
+   * or of the last one's in this. Discarded bytes are what was asked for, and no more than lay on
+   * the host, so that it would have been copied. Without counters both are what was asked for.
+   *
    * Resident bytes are the driver's own where it can tell, and else managed bytes less what left
    * and did not come back: to the host, less from the host, less what was discarded and so came
    * back without a copy; never below 0 nor above what the device has in use or can hold.
@@ -89,8 +93,9 @@ class slot {
     std::uint64_t to_device_bytes{0};
     std::uint64_t to_host_bytes{0};
     std::uint64_t own_to_host_bytes{0};
-    std::uint64_t discarded_bytes{0};
-    bool levels_changed{false};  // another resource's levels are told from here on
+    std::uint64_t prefetched_bytes{0};  // asked for
+    std::uint64_t discarded_bytes{0};   // asked for
+    bool levels_changed{false};         // another resource's levels are told from here on
   };
 
   [[nodiscard]] bool counting() const noexcept;
@@ -98,7 +103,8 @@ class slot {
   void read_levels(sample& now, moved& interval) noexcept;
   void read_device(sample& now) noexcept;
   void estimate_evicted(sample& now, moved const& interval) noexcept;
-  void find_resident(sample& now, moved const& interval) noexcept;
+  void bound_asked(sample& now, moved const& interval) noexcept;
+  void find_resident(sample& now) noexcept;
 
   slot_settings settings_;
   std::atomic<bool> faults_granted_{false};
@@ -117,8 +123,10 @@ class slot {
   running_total own_to_host_bytes_;
   running_total cpu_faults_;
   running_total gpu_faults_;
-  std::uint64_t own_pending_bytes_{0};  // asked to go to the host, and not seen going
-  std::uint64_t away_bytes_{0};         // of these levels: left the device and did not come back
+  std::uint64_t own_pending_bytes_{0};      // asked to go to the host, and not seen going
+  std::uint64_t late_prefetched_bytes_{0};  // asked for since the sample before, and not seen
+                                            // coming
+  std::uint64_t away_bytes_{0};  // of these levels: left the device and did not come back
   std::uint64_t device_total_bytes_{0};
   bool managed_known_{false};
   bool was_full_{false};

@@ -259,7 +259,7 @@ class managed_residency {
 
   /** @brief Everything counted so far of what is done without a budget. */
   [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
-  /** @brief Bytes prefetched so far, of slabs and for allocations; takes no lock. */
+  /** @brief Bytes prefetched so far, less those of slabs; takes no lock. */
   [[nodiscard]] std::uint64_t prefetched_bytes() const noexcept
   {
     return counts_.prefetched_bytes();

@@ -84,10 +84,10 @@ class prefetch_counts {
     std::lock_guard const lock{failure_mutex_};
     last_failure_ = failure;
   }
-  /** @brief Bytes prefetched, of slabs and for allocations; takes no lock. */
+  /** @brief Bytes prefetched, less those of slabs: a new one is empty. Takes no lock. */
   [[nodiscard]] std::uint64_t prefetched_bytes() const noexcept
   {
-    return slab_bytes_.load(relaxed) + prefetch_bytes_.load(relaxed);
+    return prefetch_bytes_.load(relaxed);
   }
   /** @brief Bytes discarded; takes no lock. */
   [[nodiscard]] std::uint64_t discarded_bytes() const noexcept
