@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rmm_uvm.planner.advice.line_hints import hints_at_lines
 from rmm_uvm.planner.advice.remedies import AsItRan, remedies
 from rmm_uvm.planner.trials.pool_trial import MOST_EVENTS, PoolTrial
 from rmm_uvm.planner.trials.replaying import replaying_here
@@ -92,6 +93,7 @@ def with_remedies(
         compute_seconds=seconds,
         seconds=recording.duration_seconds,
         machine=machine.name if known else f"{machine.name} (none of {device.name} is known)",
+        hints=tuple(hints_at_lines(recording.lines, workload)),
     )
     trial = PoolTrial(workload, machine, _driver_settings)
     with replaying_here(workload):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What would have helped a run: its recording, done again in other ways on a model of its card.
 
-Pure but for what tries. Each remedy that saves enough is a finding, with the times that say so. It
-does not know of lines; see `rmm_uvm.report.by_line`.
+Pure but for what tries. Each remedy that saves enough is a finding, with the times that say so.
+Lines and what they allocate are found by `rmm_uvm.planner.advice.line_hints`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from rmm_uvm.planner.advice.advising import WORTH_SETTING, AdviceFacts, default_sizes, parts_needed
 from rmm_uvm.planner.advice.announced import Moved
+from rmm_uvm.planner.advice.line_hints import LineHint
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.report.words import clock_text
@@ -24,7 +25,9 @@ from rmm_uvm.support.units import format_bytes, whole_blocks
 __all__ = ["MOST_REMEDIES", "AsItRan", "Tries", "remedies"]
 
 MOST_REMEDIES = 3
-"""As many are told, those that save most first."""
+"""As many are told, those that save most first; of hints at lines, the best is among them."""
+
+_TOUCH = "announce what kernels use next: rmm_uvm.touch"
 
 
 class AsItRan(NamedTuple):
@@ -56,6 +59,8 @@ class AsItRan(NamedTuple):
         When it ended, since its monitor began.
     machine : str
         The model of the card, with its label.
+    hints : tuple of LineHint
+        Those that the program could give at its lines.
     """
 
     device_id: int
@@ -70,6 +75,7 @@ class AsItRan(NamedTuple):
     compute_seconds: float
     seconds: float
     machine: str
+    hints: tuple[LineHint, ...] = ()
 
 
 class Tries(Protocol):
@@ -83,6 +89,7 @@ class Tries(Protocol):
         compute_seconds: float,
         *,
         announces: bool,
+        hint: LineHint | None = None,
     ) -> Moved | None:
         """Return what it takes; None for running out of memory."""
 
@@ -94,6 +101,7 @@ class _Tried(NamedTuple):
     seconds: float
     moved_bytes: int = 0
     parts: int = 1  # of the data, each of which fits
+    at_line: bool = False  # a hint at one line
 
 
 def remedies(ran: AsItRan, tries: Tries) -> tuple[Finding, ...]:
@@ -125,42 +133,61 @@ def remedies(ran: AsItRan, tries: Tries) -> tuple[Finding, ...]:
     if ran.budget_bytes is not None:
         usual = dataclasses.replace(usual, budget_bytes=ran.budget_bytes, eviction=ran.eviction)
 
-    def tried(what: str, way: AnnouncedWay, *, announces: bool) -> _Tried | None:
-        moved = tries(ran.capacity_bytes, None, way, ran.compute_seconds, announces=announces)
+    def tried(
+        what: str, way: AnnouncedWay, *, announces: bool, hint: LineHint | None = None
+    ) -> _Tried | None:
+        given = (ran.capacity_bytes, None, way, ran.compute_seconds)
+        moved = tries(*given, announces=announces, hint=hint)
         if moved is None:
             return None
         moved_bytes = moved.to_device_bytes + moved.to_host_bytes
-        return _Tried(what, ran.compute_seconds + moved.seconds, moved_bytes)
+        seconds = ran.compute_seconds + moved.seconds
+        return _Tried(what, seconds, moved_bytes, at_line=hint is not None)
 
     as_it_ran = tried("", usual, announces=ran.announced)
     if as_it_ran is None or as_it_ran.seconds <= ran.compute_seconds / WORTH_SETTING:
         return ()  # nothing is to be saved
+    if not as_it_ran.moved_bytes:
+        return ()  # it fits
     found = [
         each
         for what, way, announces in _ways(ran, usual)
         if (each := tried(what, way, announces=announces)) is not None
     ]
+    for hint in ran.hints:
+        if hint.hint != "touch" or not ran.announced:
+            each = tried(hint.what, usual, announces=ran.announced, hint=hint)
+            found += [each] if each is not None else []
     parts = parts_needed(ran.peak_bytes, ran.capacity_bytes)
     if parts > 1 and not ran.grows:
         found.append(_Tried(f"process the data in {parts} parts", ran.compute_seconds, parts=parts))
     worth = [each for each in found if each.seconds < as_it_ran.seconds * WORTH_SETTING]
     # Parts last, however much they save: nothing else asks for as much of the program.
     worth.sort(key=lambda each: (each.parts, each.seconds))
-    return tuple(_finding(ran, each, as_it_ran) for each in worth[:MOST_REMEDIES])
+    best = next((each for each in worth if each.at_line), None)
+    if best is not None:  # what asks for more has to save more
+        worth = [each for each in worth if each.what != _TOUCH or _saves(each, best)]
+    told = worth[:MOST_REMEDIES]
+    if best is not None and best not in told:
+        told[-1] = best
+    return tuple(_finding(ran, each, as_it_ran) for each in told)
+
+
+def _saves(one: _Tried, other: _Tried) -> bool:
+    return one.seconds < other.seconds * WORTH_SETTING
 
 
 def _ways(ran: AsItRan, usual: AnnouncedWay) -> Iterator[tuple[str, AnnouncedWay, bool]]:
     """Yield what to write, how the run is done again with it, and whether it announces uses."""
     budget_bytes = ran.budget_bytes or whole_blocks(ran.capacity_bytes * 15 / 16)
     can_keep = budget_bytes >= LEAST_BUDGET_BYTES
-    touch = "announce what kernels use next: rmm_uvm.touch"
     kept = dataclasses.replace(usual, budget_bytes=budget_bytes, eviction=DEFAULT_POLICY)
     if ran.budget_bytes is None and can_keep:
         yield 'keep a budget: device_budget="auto"', kept, ran.announced
         if not ran.announced:
-            yield f'keep a budget, device_budget="auto", and {touch}', kept, True
+            yield f'keep a budget, device_budget="auto", and {_TOUCH}', kept, True
     elif not ran.announced and can_keep:
-        yield touch, usual, True
+        yield _TOUCH, usual, True
     for mode in PREFETCH_MODES:
         if mode != ran.prefetch:
             way = dataclasses.replace(usual, prefetch=mode)

@@ -20,11 +20,20 @@ from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.advice.announced import Moved
+from rmm_uvm.planner.advice.line_hints import LineHint
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.trials.replaying import NoRoomError, replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress, touch_seconds
-from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
+from rmm_uvm.planner.workload.events import (
+    ALLOCATE,
+    BY_THE_CPU,
+    FREE,
+    TOUCH,
+    WRITES,
+    Progress,
+    Workload,
+)
 from rmm_uvm.planner.workload.live_ranges import LiveAllocations
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.simulator.card import simulated_card
@@ -48,7 +57,7 @@ class PoolSettings(NamedTuple):
     """Sizes of a pool, bytes, its prefetch mode, its budget, and whether uses are announced.
 
     With `paced` kernels compute for `compute_seconds` in all, on a device that has them take no
-    time of their own.
+    time of their own, and the program may give one more hint.
     """
 
     initial_bytes: int
@@ -58,6 +67,7 @@ class PoolSettings(NamedTuple):
     announced: bool = False
     paced: bool = False
     compute_seconds: float = 0.0
+    hint: LineHint | None = None
 
 
 def pool_seconds(
@@ -112,6 +122,7 @@ def pool_seconds(
                 touch_seconds(workload, settings.compute_seconds).tolist(),
                 announces=settings.announced,
                 budget=settings.budget is not None,
+                hint=settings.hint,
             )
 
         def allocate(nbytes: int) -> int:
@@ -136,12 +147,13 @@ def pool_seconds(
 
 
 class _Pace(NamedTuple):
-    """For how long kernels compute after each event, and whom uses may be announced to."""
+    """For how long kernels compute after each event, and whom uses and hints may be told to."""
 
     residency: ManagedResidency
     compute_seconds: list[float]
     announces: bool
     budget: bool
+    hint: LineHint | None
 
 
 def _run(
@@ -163,11 +175,22 @@ def _run(
     live: dict[int, tuple[int, int]] = {}  # by recorded address: address and bytes now
     fresh: int | None = None
     ranges = LiveAllocations()  # as recorded: touches may be inside an allocation, or of several
+    hint = None if pace is None else pace.hint
+    hinted: set[int] = set()  # recorded addresses of what the hint is about
+    used: int | None = None  # the one of them that was used last, and is to leave
+    allocations = 0
     try:
         for number, (kind, flags, address, nbytes) in enumerate(zip(*columns, strict=True)):
             if progress is not None and number % _CHUNK_EVENTS == 0:
                 progress(number, len(events))
+            if pace is not None and used is not None and (kind, address) != (TOUCH, used):
+                if (kind, address) != (FREE, used):
+                    pace.residency.evict(*live[used])
+                used = None
             if kind == ALLOCATE:
+                allocations += 1
+                if hint is not None and allocations in hint.allocations:
+                    hinted.add(address)
                 live[address] = (allocate(nbytes), nbytes)
                 ranges.add(address, nbytes)
                 fresh = address
@@ -175,14 +198,20 @@ def _run(
             if kind == FREE:
                 mr.deallocate(*live.pop(address))
                 ranges.remove(address)
+                if address in hinted:
+                    hinted.remove(address)
+                    if hint is not None and hint.hint == "trim" and not hinted:
+                        mr.trim()
                 continue
             for begin, size in ranges.overlapping(address, nbytes):
                 now, first = live[begin][0], max(address - begin, 0)
                 touched = min(address + nbytes - begin, size) - first
-                if pace is not None and pace.announces and not flags & BY_THE_CPU:
-                    if fresh != begin:
+                told = hint.hint if hint is not None and begin in hinted else ""
+                if pace is not None and not flags & BY_THE_CPU:
+                    if (pace.announces or told == "touch") and fresh != begin:
                         pace.residency.touch(now + first, touched, now)
                     fresh = None
+                    used = begin if told == "evict" else None
                 touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
                 touch(now + first, touched, bool(flags & WRITES))
             if pace is not None and not flags & BY_THE_CPU:
@@ -253,8 +282,9 @@ class PoolTrial:
         compute_seconds: float,
         *,
         announces: bool = True,
+        hint: LineHint | None = None,
     ) -> Moved | None:
-        """Return what a way takes; None for running out of memory.
+        """Return what a way takes, with one more hint if any; None for running out of memory.
 
         Without `announces` what is away comes by page faults, in an order of time as with it.
         """
@@ -267,6 +297,7 @@ class PoolTrial:
             announced=announces,
             paced=True,
             compute_seconds=compute_seconds,
+            hint=hint,
         )
         device = simulated_card(
             self._machine,

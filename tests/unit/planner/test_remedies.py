@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.planner.advice.announced import Moved
+from rmm_uvm.planner.advice.line_hints import LineHint
 from rmm_uvm.planner.advice.remedies import AsItRan, remedies
 from rmm_uvm.planner.outcome import AnnouncedWay
 
@@ -47,7 +48,9 @@ def told(run: AsItRan, seconds: Seconds) -> list[str]:
         compute_seconds: float,
         *,
         announces: bool,
+        hint: LineHint | None = None,
     ) -> Moved | None:
+        assert hint is None
         assert (capacity_bytes, host_bytes, compute_seconds) == (4 * GIB, None, 10.0)
         waited = seconds(way, announces)
         return None if waited is None else Moved(waited, int(waited) * GIB, GIB)
@@ -124,7 +127,7 @@ def test_way_that_runs_out_of_memory_is_no_remedy() -> None:
 
 
 def test_finding_says_what_it_took_and_what_it_takes() -> None:
-    def tries(*_: Any, announces: bool) -> Moved:
+    def tries(*_: Any, announces: bool, hint: LineHint | None = None) -> Moved:
         return Moved(2.0, GIB, GIB) if announces else Moved(30.0, 9 * GIB, 8 * GIB)
 
     first, parts = remedies(ran(announced=False), tries)
@@ -138,3 +141,47 @@ def test_finding_says_what_it_took_and_what_it_takes() -> None:
         "each would fit if memory shrinks with the part, and nothing would move: 10.0 s of "
         "computing, where the run takes 40.0 s on a model (h200-pcie5)"
     )
+
+
+def test_best_hint_at_a_line_is_told_in_place_of_what_asks_for_more() -> None:
+    hints = (
+        LineHint("touch at a line", "touch", frozenset({1})),
+        LineHint("evict at a line", "evict", frozenset({1})),
+    )
+    waited = {"touch": 4.0, "evict": 8.0}
+
+    def tries(*_: Any, announces: bool, hint: LineHint | None = None) -> Moved:
+        seconds = (every if announces else 9.0) if hint is None else waited[hint.hint]
+        return Moved(seconds, GIB, GIB)
+
+    def said(run: AsItRan) -> list[str]:
+        return [each.remedy for each in remedies(run, tries)]
+
+    quiet = ran(announced=False, grows=True, hints=hints)
+    every = 4.0
+    assert said(quiet) == ["touch at a line", "evict at a line"]
+    every = 1.0
+    assert said(quiet) == [TOUCH, "touch at a line", "evict at a line"]
+    every = 9.0
+    assert said(quiet._replace(announced=True)) == ["evict at a line"]
+
+
+def test_hint_at_a_line_is_among_three_that_save_more() -> None:
+    def tries(
+        _: int, __: int | None, way: AnnouncedWay, ___: float, *, announces: bool, hint: Any = None
+    ) -> Moved:
+        if hint is not None:
+            return Moved(6.0, GIB, GIB)
+        return Moved(9.0 if (way.prefetch, way.eviction) == ("auto", "repeat") else 1.0, GIB, GIB)
+
+    run = ran(hints=(LineHint("evict at a line", "evict", frozenset({1})),))
+    found = [each.remedy for each in remedies(run, tries)]
+    assert len(found) == 3
+    assert found[-1] == "evict at a line"
+
+
+def test_run_of_which_nothing_moves_has_no_remedy() -> None:
+    def tries(*_: Any, announces: bool, hint: LineHint | None = None) -> Moved:
+        return Moved(0.0 if announces else 9.0, 0, 0)
+
+    assert remedies(ran(announced=False), tries) == ()
