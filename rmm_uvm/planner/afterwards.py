@@ -93,6 +93,7 @@ def with_remedies(
         compute_seconds=seconds,
         seconds=recording.duration_seconds,
         machine=machine.name if known else f"{machine.name} (none of {device.name} is known)",
+        others_bytes=int((budget.get("unmanaged_bytes") or 0) + (budget.get("hidden_bytes") or 0)),
         hints=tuple(hints_at_lines(recording.lines, workload)),
     )
     trial = PoolTrial(workload, machine, _driver_settings)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = ["CallPath", "LineSum", "LineTraffic", "MovedBytes", "MovedObject", "ProgramLine"]
 
@@ -228,6 +228,15 @@ class LineTraffic:
         """Return the program's own line of a path; None where it is not known."""
         return None if path.users is None else self.lines[path.lines[path.users]]
 
+    def paths_of(self, line: ProgramLine | None) -> tuple[CallPath, ...]:
+        """Return the paths of one of the program's own lines."""
+        return tuple(path for path in self.paths if self.users_line(path) == line)
+
+    def sum_of(self, paths: Sequence[CallPath]) -> LineSum:
+        """Return the sums of some paths of one line."""
+        one, *others = paths
+        return _line_sum(self.users_line(one), one.joined(*others))
+
     def since(self, before: LineTraffic | None) -> LineTraffic:
         """Return what moved since an earlier value of the same monitor; without allocations.
 
@@ -249,7 +258,7 @@ class LineTraffic:
         of_line: dict[ProgramLine | None, list[CallPath]] = {}
         for path in self.paths:
             of_line.setdefault(self.users_line(path), []).append(path)
-        sums = [_line_sum(line, one.joined(*others)) for line, (one, *others) in of_line.items()]
+        sums = [self.sum_of(paths) for paths in of_line.values()]
         kept = [one for one in sums if one.allocations or one.moved != MovedBytes()]
         return tuple(sorted(kept, key=lambda one: (-one.moved.copied_bytes, -one.peak_bytes)))
 

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic, MovedBytes, ProgramLine
 from rmm_uvm.recording.recorded import Recording
-from rmm_uvm.report import words
+from rmm_uvm.report import budgets, words
 from rmm_uvm.report.culprits import Culprit, Fault, culprits
 from rmm_uvm.report.document import (
     Block,
@@ -46,6 +46,7 @@ _CELL_WIDTH = 44
 _NOBODY = "no line known"
 _WHY_NOBODY = "allocated earlier, by no thread of Python, or on a path past the first 65,536"
 _NO_CALLER = "no line of the program"
+_ROOM = 7 / 8  # of a device, that holds what is told as the peak: a budget is less, and it is more
 _OFTEN = 1.5  # as often as that, and it came back again and again
 _TITLES = ("Line", "Code", "Most at a time", "What moved")
 _OBJECT_COLUMNS = (
@@ -120,11 +121,11 @@ def line_title(line: ProgramLine | None) -> str:
 def culprit_section(recording: Recording, title: str) -> Iterator[Section]:
     """Yield the lines to look at, by number; nothing where no line is to blame."""
     lines = recording.lines
-    found = () if lines is None else culprits(lines)
+    found = _culprits(recording)
     if lines is not None and found:
         shown = found[:_MOST_SHOWN]
         tasks = Tasks(
-            tuple(_task(one.line, blamed(one, lines), lines) for one in shown),
+            tuple(_task(one.line, blamed(one, lines), lines, one.paths) for one in shown),
             most=4,
             are_places=True,
         )
@@ -142,13 +143,13 @@ def summary_lines(recording: Recording) -> tuple[Block, ...]:
     lines = recording.lines
     if lines is None:
         return ()
-    blamed_lines = {one.line.line for one in culprits(lines)[:_MOST_SHOWN]}
+    blamed_lines = {one.line.line for one in _culprits(recording)[:_MOST_SHOWN]}
     moved = [one for one in lines.by_line() if one.moved.copied_bytes]
     others = [one for one in moved if one.line not in blamed_lines]
     if not blamed_lines:
         how = f" ({lines.how})" if moved else ""
         return (
-            Paragraph(f"by line: {_no_culprit(lines)}{how}"),
+            Paragraph(f"by line: {_no_culprit(recording, lines)}{how}"),
             Tasks(tuple(_task(one, told(one), lines) for one in moved[:_MOST_SHOWN]), most=4),
         )
     if not others:
@@ -160,10 +161,31 @@ def summary_lines(recording: Recording) -> tuple[Block, ...]:
 
 def has_culprit(recording: Recording) -> bool:
     """Return whether there is a line to look at first."""
-    return recording.lines is not None and bool(culprits(recording.lines))
+    return bool(_culprits(recording))
 
 
-def _no_culprit(lines: LineTraffic) -> str:
+def _culprits(recording: Recording) -> tuple[Culprit, ...]:
+    """Return the lines to look at; of what a small budget does, those alone that the CPU uses."""
+    found = () if recording.lines is None else culprits(recording.lines)
+    if not _small_budget_bytes(recording):
+        return found
+    return tuple(one for one in found if _left_for_the_cpu(one.line))
+
+
+def _small_budget_bytes(recording: Recording) -> int:
+    """Return the budget if all would fit beside it on the device; 0 if it does not fit, or none."""
+    lines = recording.lines
+    budget_bytes, room_bytes = 0, 0
+    for device in recording.devices:
+        if budget := budgets.of_device(recording, device):
+            budget_bytes += budget.budget_bytes
+            others_bytes = (budget.unmanaged_bytes or 0) + budget.hidden_bytes
+            room_bytes += max(device.capacity_bytes - others_bytes, 0)
+    fits = lines is not None and 0 < lines.peak_bytes <= _ROOM * room_bytes
+    return budget_bytes if fits else 0
+
+
+def _no_culprit(recording: Recording, lines: LineTraffic) -> str:
     """Return why no line is named."""
     moved = {one.line: one.moved for one in lines.by_line() if one.moved.copied_bytes}
     if not moved:
@@ -174,23 +196,29 @@ def _no_culprit(lines: LineTraffic) -> str:
     )
     if None in moved and 2 * moved[None].copied_bytes > sum(m.copied_bytes for m in moved.values()):
         return f"{words.size(moved[None].copied_bytes)} moved with {_NOBODY}: {_WHY_NOBODY}"
+    if (budget_bytes := _small_budget_bytes(recording)) and culprits(lines):
+        return (
+            f"no line is to blame: all fits on the device, and not in the budget of "
+            f"{words.size(budget_bytes)}: {again} came again; evicted {evicted}"
+        )
     return f"no line is to blame: {came} came to the device, {again} again; evicted {evicted}"
 
 
-def _task(one: LineSum, said: str, lines: LineTraffic) -> Task:
+def _task(one: LineSum, said: str, lines: LineTraffic, at_fault: tuple[CallPath, ...] = ()) -> Task:
     text = "" if one.line is None else f": {words.plain_name(one.line.text, _TEXT_WIDTH)}"
     notes = []
     if library := _library(lines, one):
         notes.append(f"allocated by {library}")
-    if callers := _callers(lines, one.line):
+    of_line = lines.paths_of(one.line)
+    others = [path for path in of_line if path not in at_fault] if at_fault else []
+    if callers := _callers(lines, at_fault or of_line, others):
         notes.append(f"called by {callers}")
     return Task(f"{line_title(one.line)}{text}", said, "; ".join(notes))
 
 
 def _library(lines: LineTraffic, one: LineSum) -> str:
     """Return the library by way of which a line allocated most; empty for none that is known."""
-    paths = [path for path in lines.paths if lines.users_line(path) == one.line]
-    most = max(paths, key=lambda path: path.peak_bytes)
+    most = max(lines.paths_of(one.line), key=lambda path: path.peak_bytes)
     if not most.users:
         return ""
     return library_name(lines.lines[most.lines[most.users - 1]].file)
@@ -207,8 +235,8 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
     blocks: list[Block] = [
         Paragraph(f"What moved, by the line that allocated it: {lines.how}. {_HOLDS_CODE}"),
     ]
-    if not culprits(lines):
-        blocks.append(Paragraph(f"{_no_culprit(lines)}.", "verdict"))
+    if not _culprits(recording):
+        blocks.append(Paragraph(f"{_no_culprit(recording, lines)}.", "verdict"))
     if more := len(moved) - len(rows):
         rows.append((f"and {more} more lines in the JSON report",))
     if rows:
@@ -252,7 +280,7 @@ def as_dict(recording: Recording) -> dict[str, Any] | None:
         "lines": [_where(line) for line in lines.lines],
         "culprits": [
             {**_where(one.line.line), "fault": one.fault.value, "told": blamed(one, lines)}
-            for one in culprits(lines)
+            for one in _culprits(recording)
         ],
         "by_line": [
             {
@@ -304,15 +332,19 @@ def _sums(one: LineSum | CallPath) -> dict[str, Any]:
     }
 
 
-def _callers(lines: LineTraffic, line: ProgramLine | None) -> str:
-    """Return which lines of the program called one, and what was copied of each.
+def _callers(lines: LineTraffic, paths: Iterable[CallPath], others: Iterable[CallPath]) -> str:
+    """Return which lines of the program called one, by its paths, and what was copied of each.
 
     What is called from one line only has the line, unless that runs a whole script: then nothing.
+    Lines that other paths have too tell nothing, if there is one that they have not.
     """
+    shared = {number for path in others for number in path.lines}
     of_caller: dict[ProgramLine | None, int] = {}
-    for path in lines.paths:
-        if path.users is not None and lines.users_line(path) == line:
-            outer = [lines.lines[number] for number in path.lines[path.users + 1 :]]
+    for path in paths:
+        if path.users is not None:
+            calls = path.lines[path.users + 1 :]
+            own = [number for number in calls if number not in shared] or calls
+            outer = [lines.lines[number] for number in own]
             place = users_place([one.file for one in outer])
             caller = None if place is None else outer[place]
             of_caller[caller] = of_caller.get(caller, 0) + path.moved.copied_bytes

@@ -7,7 +7,8 @@ would not have moved if all had fitted: that is what a line can be blamed for. T
 told apart, since each has another remedy:
 
 - it grows: when it had most, it held memory from each quarter of more than half the run, and other
-  lines allocated in between, so that this was not one long call;
+  lines allocated in between, so that this was not one long call. Or one of its callers did, and
+  others called it in between;
 - its memory comes back: more bytes than it ever allocated, or one of its callers did, so that the
   same ones came again;
 - it makes the peak: where no line does either of these, the one that held most of those that
@@ -21,11 +22,13 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rmm_uvm.recording.line_traffic import LineSum, LineTraffic
+from rmm_uvm.recording.line_traffic import CallPath, LineSum, LineTraffic
 
 __all__ = ["Culprit", "Fault", "culprits"]
 
-_SHARE = 0.1  # of all that could have been spared: below, others are to be looked at
+# Of all that could have been spared, or of the peak for what grows: below, others are to be looked
+# at.
+_SHARE = 0.1
 _LEFT = 0.1  # of what a growing line holds: below, nearly all of it fits
 _OVER = 0.05  # of a peak: below, it nearly fitted
 _QUARTERS = 4
@@ -40,10 +43,21 @@ class Fault(enum.Enum):
 
 
 class Culprit(NamedTuple):
-    """A line, and what is wrong with it."""
+    """A line, and what is wrong with it.
+
+    Attributes
+    ----------
+    line : LineSum
+        With the sums of the paths that are at fault.
+    fault : Fault
+        What is wrong.
+    paths : tuple of CallPath
+        Those paths; empty for all of the line.
+    """
 
     line: LineSum
     fault: Fault
+    paths: tuple[CallPath, ...] = ()
 
 
 def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
@@ -53,13 +67,26 @@ def culprits(lines: LineTraffic) -> tuple[Culprit, ...]:
     if not spared_bytes:
         return ()
     allocated = _added([one.allocated for one in sums])
+    least_bytes = _SHARE * spared_bytes
+
+    def matters(one: LineSum | CallPath) -> bool:
+        return one.moved.avoidable_bytes >= least_bytes or (
+            one.moved.avoidable_bytes > 0 and sum(one.at_top) >= _SHARE * lines.peak_bytes
+        )
+
+    def growing(one: LineSum | CallPath) -> bool:
+        left = one.moved.evicted_bytes >= _LEFT * one.peak_bytes
+        return left and matters(one) and _grows(one, allocated)
+
     found = []
     for one in sums:
-        if one.line is None or one.moved.avoidable_bytes < _SHARE * spared_bytes:
+        if one.line is None or not matters(one):
             continue
-        if one.moved.evicted_bytes >= _LEFT * one.peak_bytes and _grows(one, allocated):
+        if growing(one):
             found.append(Culprit(one, Fault.GROWS))
-        elif _comes_back(one, lines):
+        elif paths := tuple(filter(growing, lines.paths_of(one.line))):
+            found.append(Culprit(lines.sum_of(paths), Fault.GROWS, paths))
+        elif one.moved.avoidable_bytes >= least_bytes and _comes_back(one, lines):
             found.append(Culprit(one, Fault.RETURNS))
     if found:
         return tuple(sorted(found, key=lambda each: -each.line.moved.avoidable_bytes))
@@ -81,13 +108,13 @@ def _comes_back(one: LineSum, lines: LineTraffic) -> bool:
     """
     again_bytes = sum(
         path.moved.returned_bytes
-        for path in lines.paths
-        if path.moved.returned_bytes > sum(path.allocated) and lines.users_line(path) == one.line
+        for path in lines.paths_of(one.line)
+        if path.moved.returned_bytes > sum(path.allocated)
     )
     return one.times > 1 or 2 * again_bytes > one.moved.returned_bytes
 
 
-def _grows(one: LineSum, allocated: Sequence[int]) -> bool:
+def _grows(one: LineSum | CallPath, allocated: Sequence[int]) -> bool:
     """Return whether a line held memory of all of a long time in which others allocated too."""
     held = [number for number, nbytes in enumerate(one.held) if nbytes]
     begin, end = (held[0], held[-1] + 1) if held else (0, 0)

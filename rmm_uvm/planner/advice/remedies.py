@@ -59,6 +59,8 @@ class AsItRan(NamedTuple):
         When it ended, since its monitor began.
     machine : str
         The model of the card, with its label.
+    others_bytes : int
+        What others hold of the card.
     hints : tuple of LineHint
         Those that the program could give at its lines.
     """
@@ -75,6 +77,7 @@ class AsItRan(NamedTuple):
     compute_seconds: float
     seconds: float
     machine: str
+    others_bytes: int = 0
     hints: tuple[LineHint, ...] = ()
 
 
@@ -179,7 +182,8 @@ def _saves(one: _Tried, other: _Tried) -> bool:
 
 def _ways(ran: AsItRan, usual: AnnouncedWay) -> Iterator[tuple[str, AnnouncedWay, bool]]:
     """Yield what to write, how the run is done again with it, and whether it announces uses."""
-    budget_bytes = ran.budget_bytes or whole_blocks(ran.capacity_bytes * 15 / 16)
+    room_bytes = whole_blocks(max(ran.capacity_bytes - ran.others_bytes, 0) * 15 / 16)
+    budget_bytes = ran.budget_bytes or room_bytes
     can_keep = budget_bytes >= LEAST_BUDGET_BYTES
     kept = dataclasses.replace(usual, budget_bytes=budget_bytes, eviction=DEFAULT_POLICY)
     if ran.budget_bytes is None and can_keep:
@@ -188,6 +192,9 @@ def _ways(ran: AsItRan, usual: AnnouncedWay) -> Iterator[tuple[str, AnnouncedWay
             yield f'keep a budget, device_budget="auto", and {_TOUCH}', kept, True
     elif not ran.announced and can_keep:
         yield _TOUCH, usual, True
+    if ran.budget_bytes is not None and ran.budget_bytes < room_bytes:
+        larger = dataclasses.replace(usual, budget_bytes=room_bytes)
+        yield 'keep a larger budget: device_budget="auto"', larger, ran.announced
     for mode in PREFETCH_MODES:
         if mode != ran.prefetch:
             way = dataclasses.replace(usual, prefetch=mode)

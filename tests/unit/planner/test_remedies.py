@@ -185,3 +185,17 @@ def test_run_of_which_nothing_moves_has_no_remedy() -> None:
         return Moved(0.0 if announces else 9.0, 0, 0)
 
     assert remedies(ran(announced=False), tries) == ()
+
+
+@pytest.mark.parametrize(
+    ("others_bytes", "larger"), [(0, 15 * GIB // 4), (GIB // 2, 105 * GIB // 32)]
+)
+def test_larger_budget_is_tried_as_far_as_others_leave_room(others_bytes: int, larger: int) -> None:
+    def seconds(way: AnnouncedWay, announces: bool) -> float:
+        assert way.budget_bytes in {3 * GIB, larger}
+        return 1.0 if way.budget_bytes == larger else 9.0
+
+    run = ran(grows=True, others_bytes=others_bytes)
+    assert told(run, seconds) == ['keep a larger budget: device_budget="auto"']
+    assert told(run._replace(budget_bytes=larger), lambda way, announces: 9.0) == []
+    assert told(run._replace(others_bytes=GIB), lambda way, announces: way.budget_bytes / GIB) == []

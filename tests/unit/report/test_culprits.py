@@ -14,6 +14,7 @@ from rmm_uvm.report import Report
 from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.culprits import Fault, culprits
 from rmm_uvm.report.page import page
+from rmm_uvm.residency.statistics import ResidencyStatistics
 
 from . import recordings
 
@@ -231,3 +232,56 @@ def test_a_page_begins_with_the_line_to_look_at() -> None:
     ]
     assert titles[0][:2] == ["Look here first", "Which line"]
     assert titles[1][:2] == ["What to do", "Which line"]
+
+
+@pytest.mark.parametrize(
+    ("held", "at_top", "found"),
+    [
+        (LEAKING, None, [(0, Fault.GROWS)]),
+        ((0, 0, 0, 0, 0, 96), None, [(0, Fault.PEAK)]),  # at once
+        (LEAKING, (0,) * RUN, [(0, Fault.PEAK)]),  # freed before the peak, and little of it left
+    ],
+)
+def test_a_function_that_allocates_for_all_has_the_leak_of_one_caller(
+    held: tuple[int, ...], at_top: tuple[int, ...] | None, found: list[tuple[int, Fault]]
+) -> None:
+    leak = dataclasses.replace(one_of(0, held, at_top=at_top, evicted=10), lines=(0, 1))
+    rest = dataclasses.replace(one_of(0, (9,) * RUN, (9,), evicted=200), lines=(0, 2))
+    last = dataclasses.replace(one_of(0, (0,) * (RUN - 1) + (9,)), lines=(0, 3))
+    lines = traffic(leak, rest, last)
+    lines = dataclasses.replace(lines, lines=(lines.lines[0], *lines.lines))
+    assert blamed(lines) == found
+    if found[0][1] is Fault.GROWS:
+        (culprit,) = culprits(lines)
+        assert culprit.line.moved.evicted_bytes == 10 * MIB
+        assert culprit.paths == (leak,)
+
+
+@pytest.mark.parametrize(("peak", "named"), [(120, True), (121, False)])
+def test_a_leak_of_a_tenth_of_the_peak_is_named_beside_more_that_moves(
+    peak: int, named: bool
+) -> None:
+    table = one_of(1, (60,), evicted=900, returned=900)
+    leak = one_of(0, (1,) * RUN, evicted=10)
+    found = blamed(traffic(leak, table, one_of(2, (1,) * RUN, (1,)), peak=peak))
+    assert found == [(1, Fault.RETURNS), *[(0, Fault.GROWS)] * named]
+
+
+def test_a_budget_is_to_blame_where_all_fits_beside_what_others_hold() -> None:
+    lines = traffic(one_of(0, (24,), returned=72), OTHER)  # of a peak of 100
+    recording = dataclasses.replace(recordings.fitting(), lines=lines)
+    (device,) = recording.devices
+
+    def named(capacity: int, **budget: int) -> list[dict[str, Any]]:
+        held = dataclasses.replace(device, capacity_bytes=capacity * MIB)
+        kept = {name: nbytes * MIB for name, nbytes in {"budget_bytes": 50, **budget}.items()}
+        counts = dataclasses.asdict(ResidencyStatistics.of_none()) | kept
+        budgets = {device.device_id: counts} if budget else {}
+        changed = dataclasses.replace(recording, devices=(held,), budgets=budgets)
+        return as_dict(changed)["lines"]["culprits"]
+
+    assert named(120)  # without a budget
+    assert named(120, unmanaged_bytes=0) == []
+    assert named(110, unmanaged_bytes=0)  # 7/8 of it are too small
+    assert named(120, unmanaged_bytes=4, hidden_bytes=4)
+    assert named(130, unmanaged_bytes=4, hidden_bytes=4) == []
