@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording, exact_peak_bytes
-from rmm_uvm.report import words
+from rmm_uvm.report import budgets, words
 from rmm_uvm.report.figures import Figures, of_device, stage_at
 from rmm_uvm.support.off_switch import OFF
 
@@ -126,6 +126,12 @@ def verdict(recording: Recording) -> str:
         if any(one.peak_footprint_bytes is None for one in figures):
             return "no advice: nothing was evicted, and how much was allocated is unknown"
         return "nothing to do: everything fitted"
+    peak_bytes = sum(one.peak_footprint_bytes or 0 for one in figures)
+    if left and (small := budgets.small_bytes(recording, peak_bytes)):
+        return (
+            f"nothing to do, unless the budget of {words.size(small)} may be larger: all fits on "
+            "the device"
+        )
     return "nothing to do: no threshold was passed"
 
 

@@ -23,9 +23,11 @@ __all__ = [
     "lost",
     "neighbor_lines",
     "of_device",
+    "small_bytes",
 ]
 
 _LEAST_LOST_SECONDS = 1e-3
+_ROOM = 7 / 8  # of a device: what lines tell as the peak is less by up to a sixteenth
 
 DRIVERS_OWN = "by the kernel driver"
 """Of evictions, where a budget has some of its own."""
@@ -38,6 +40,20 @@ def of_device(recording: Recording, device: RecordedDevice) -> ResidencyStatisti
     """Return the counts and levels of a device's budget as they were last; None without one."""
     found = recording.budgets.get(device.device_id)
     return None if found is None else ResidencyStatistics(**found)
+
+
+def small_bytes(recording: Recording, peak_bytes: int) -> int:
+    """Return the budgets if all would fit beside them on the devices; 0 if not, or without any.
+
+    What others hold of a device is no room.
+    """
+    budget_bytes, room_bytes = 0, 0
+    for device in recording.devices:
+        if budget := of_device(recording, device):
+            budget_bytes += budget.budget_bytes
+            others_bytes = (budget.unmanaged_bytes or 0) + budget.hidden_bytes
+            room_bytes += max(device.capacity_bytes - others_bytes, 0)
+    return budget_bytes if 0 < peak_bytes <= _ROOM * room_bytes else 0
 
 
 def lines(budget: ResidencyStatistics) -> list[str]:

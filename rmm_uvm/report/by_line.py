@@ -46,7 +46,6 @@ _CELL_WIDTH = 44
 _NOBODY = "no line known"
 _WHY_NOBODY = "allocated earlier, by no thread of Python, or on a path past the first 65,536"
 _NO_CALLER = "no line of the program"
-_ROOM = 7 / 8  # of a device, that holds what is told as the peak: a budget is less, and it is more
 _OFTEN = 1.5  # as often as that, and it came back again and again
 _TITLES = ("Line", "Code", "Most at a time", "What moved")
 _OBJECT_COLUMNS = (
@@ -173,16 +172,8 @@ def _culprits(recording: Recording) -> tuple[Culprit, ...]:
 
 
 def _small_budget_bytes(recording: Recording) -> int:
-    """Return the budget if all would fit beside it on the device; 0 if it does not fit, or none."""
     lines = recording.lines
-    budget_bytes, room_bytes = 0, 0
-    for device in recording.devices:
-        if budget := budgets.of_device(recording, device):
-            budget_bytes += budget.budget_bytes
-            others_bytes = (budget.unmanaged_bytes or 0) + budget.hidden_bytes
-            room_bytes += max(device.capacity_bytes - others_bytes, 0)
-    fits = lines is not None and 0 < lines.peak_bytes <= _ROOM * room_bytes
-    return budget_bytes if fits else 0
+    return 0 if lines is None else budgets.small_bytes(recording, lines.peak_bytes)
 
 
 def _no_culprit(recording: Recording, lines: LineTraffic) -> str:

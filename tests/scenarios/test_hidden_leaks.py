@@ -153,6 +153,7 @@ def test_lines_are_not_to_blame_for_a_budget_that_is_smaller_than_the_card(
     assert named(small) == []
     text = " ".join(Report(small).text(100).split())
     assert "no line is to blame: all fits on the device, and not in the budget of" in text
+    assert "nothing to do:" not in text
     # The same budget of a card that holds no more: then the data are too large.
     assert named(ran(program, unit, budget=32 * unit, card_units=48)) != []
 

@@ -233,7 +233,11 @@ def test_summary_tells_what_lay_on_neighbours_and_what_went_back() -> None:
 def test_what_left_for_a_budget_is_not_said_to_have_fitted() -> None:
     fitting = recordings.fitting()
     assert verdict(with_budget(fitting, evicted_bytes=0)) == "nothing to do: everything fitted"
-    assert verdict(with_budget(fitting)) == "nothing to do: no threshold was passed"
+    assert verdict(with_budget(fitting)) == (
+        "nothing to do, unless the budget of 512.00 MiB may be larger: all fits on the device"
+    )
+    taken = with_budget(fitting, unmanaged_bytes=fitting.devices[0].capacity_bytes)
+    assert verdict(taken) == "nothing to do: no threshold was passed"
 
 
 def test_summary_and_page_without_neighbours_do_not_name_them() -> None:
