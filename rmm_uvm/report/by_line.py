@@ -46,6 +46,7 @@ _CELL_WIDTH = 44
 _NOBODY = "no line known"
 _WHY_NOBODY = "allocated earlier, by no thread of Python, or on a path past the first 65,536"
 _NO_CALLER = "no line of the program"
+_SMALL_BUDGET = "All of it fits on the device. What is small is the budget"
 _OFTEN = 1.5  # as often as that, and it came back again and again
 _TITLES = ("Line", "Code", "Most at a time", "What moved")
 _OBJECT_COLUMNS = (
@@ -120,7 +121,7 @@ def line_title(line: ProgramLine | None) -> str:
 def culprit_section(recording: Recording, title: str) -> Iterator[Section]:
     """Yield the lines to look at, by number; nothing where no line is to blame."""
     lines = recording.lines
-    found = _culprits(recording)
+    found = () if lines is None else culprits(lines)
     if lines is not None and found:
         shown = found[:_MOST_SHOWN]
         tasks = Tasks(
@@ -129,6 +130,9 @@ def culprit_section(recording: Recording, title: str) -> Iterator[Section]:
             are_places=True,
         )
         blocks: tuple[Block, ...] = (tasks,)
+        if small_bytes := budgets.small_bytes(recording, lines.peak_bytes):
+            small = Paragraph(f"{_SMALL_BUDGET} of {words.size(small_bytes)}. In the budget:")
+            blocks = (small, *blocks)
         back = [one.line for one in shown if one.fault is Fault.RETURNS]
         back = [one for one in back if not _left_for_the_cpu(one)]
         if len(back) > 1:
@@ -142,13 +146,13 @@ def summary_lines(recording: Recording) -> tuple[Block, ...]:
     lines = recording.lines
     if lines is None:
         return ()
-    blamed_lines = {one.line.line for one in _culprits(recording)[:_MOST_SHOWN]}
+    blamed_lines = {one.line.line for one in culprits(lines)[:_MOST_SHOWN]}
     moved = [one for one in lines.by_line() if one.moved.copied_bytes]
     others = [one for one in moved if one.line not in blamed_lines]
     if not blamed_lines:
         how = f" ({lines.how})" if moved else ""
         return (
-            Paragraph(f"by line: {_no_culprit(recording, lines)}{how}"),
+            Paragraph(f"by line: {_no_culprit(lines)}{how}"),
             Tasks(tuple(_task(one, told(one), lines) for one in moved[:_MOST_SHOWN]), most=4),
         )
     if not others:
@@ -160,23 +164,10 @@ def summary_lines(recording: Recording) -> tuple[Block, ...]:
 
 def has_culprit(recording: Recording) -> bool:
     """Return whether there is a line to look at first."""
-    return bool(_culprits(recording))
+    return recording.lines is not None and bool(culprits(recording.lines))
 
 
-def _culprits(recording: Recording) -> tuple[Culprit, ...]:
-    """Return the lines to look at; of what a small budget does, those alone that the CPU uses."""
-    found = () if recording.lines is None else culprits(recording.lines)
-    if not _small_budget_bytes(recording):
-        return found
-    return tuple(one for one in found if _left_for_the_cpu(one.line))
-
-
-def _small_budget_bytes(recording: Recording) -> int:
-    lines = recording.lines
-    return 0 if lines is None else budgets.small_bytes(recording, lines.peak_bytes)
-
-
-def _no_culprit(recording: Recording, lines: LineTraffic) -> str:
+def _no_culprit(lines: LineTraffic) -> str:
     """Return why no line is named."""
     moved = {one.line: one.moved for one in lines.by_line() if one.moved.copied_bytes}
     if not moved:
@@ -187,11 +178,6 @@ def _no_culprit(recording: Recording, lines: LineTraffic) -> str:
     )
     if None in moved and 2 * moved[None].copied_bytes > sum(m.copied_bytes for m in moved.values()):
         return f"{words.size(moved[None].copied_bytes)} moved with {_NOBODY}: {_WHY_NOBODY}"
-    if (budget_bytes := _small_budget_bytes(recording)) and culprits(lines):
-        return (
-            f"no line is to blame: all fits on the device, and not in the budget of "
-            f"{words.size(budget_bytes)}: {again} came again; evicted {evicted}"
-        )
     return f"no line is to blame: {came} came to the device, {again} again; evicted {evicted}"
 
 
@@ -226,8 +212,8 @@ def page_sections(recording: Recording, prefix: str) -> Iterator[Section]:
     blocks: list[Block] = [
         Paragraph(f"What moved, by the line that allocated it: {lines.how}. {_HOLDS_CODE}"),
     ]
-    if not _culprits(recording):
-        blocks.append(Paragraph(f"{_no_culprit(recording, lines)}.", "verdict"))
+    if not culprits(lines):
+        blocks.append(Paragraph(f"{_no_culprit(lines)}.", "verdict"))
     if more := len(moved) - len(rows):
         rows.append((f"and {more} more lines in the JSON report",))
     if rows:
@@ -271,7 +257,7 @@ def as_dict(recording: Recording) -> dict[str, Any] | None:
         "lines": [_where(line) for line in lines.lines],
         "culprits": [
             {**_where(one.line.line), "fault": one.fault.value, "told": blamed(one, lines)}
-            for one in _culprits(recording)
+            for one in culprits(lines)
         ],
         "by_line": [
             {

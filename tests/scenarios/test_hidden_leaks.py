@@ -146,24 +146,12 @@ def test_small_data_beside_a_large_table_are_not_named(unit: int) -> None:
 
 @UNITS
 @pytest.mark.parametrize("program", [looks_up_only, steps])
-def test_lines_are_not_to_blame_for_a_budget_that_is_smaller_than_the_card(
+def test_budget_that_is_smaller_than_the_card_is_told_before_the_lines(
     program: Program, unit: int
 ) -> None:
-    small = ran(program, unit, budget=32 * unit, card_units=256)
-    assert named(small) == []
-    text = " ".join(Report(small).text(100).split())
-    assert "no line is to blame: all fits on the device, and not in the budget of" in text
-    assert "nothing to do:" not in text
-    # The same budget of a card that holds no more: then the data are too large.
-    assert named(ran(program, unit, budget=32 * unit, card_units=48)) != []
-
-
-@UNITS
-def test_memory_that_the_cpu_takes_is_named_with_a_small_budget_too(unit: int) -> None:
-    def counts(card: SimulatedDevice, unit: int) -> None:
-        table, other = log(20 * unit), new(20 * unit)
-        for _ in range(8):
-            use(card, table, other)
-            card.cpu_touch(table.ptr, table.size)
-
-    assert named(ran(counts, unit, budget=48 * unit, card_units=256)) == [("log", "comes back")]
+    small = "look here first All of it fits on the device. What is small is the budget of"
+    # Of a card that holds no more the data are too large.
+    for card_units, is_small in ((256, True), (48, False)):
+        recording = ran(program, unit, budget=32 * unit, card_units=card_units)
+        assert named(recording)
+        assert (small in " ".join(Report(recording).text(100).split())) is is_small

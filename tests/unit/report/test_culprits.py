@@ -267,21 +267,24 @@ def test_a_leak_of_a_tenth_of_the_peak_is_named_beside_more_that_moves(
     assert found == [(1, Fault.RETURNS), *[(0, Fault.GROWS)] * named]
 
 
-def test_a_budget_is_to_blame_where_all_fits_beside_what_others_hold() -> None:
+def test_a_budget_is_called_small_where_all_fits_beside_what_others_hold() -> None:
     lines = traffic(one_of(0, (24,), returned=72), OTHER)  # of a peak of 100
     recording = dataclasses.replace(recordings.fitting(), lines=lines)
     (device,) = recording.devices
 
-    def named(capacity: int, **budget: int) -> list[dict[str, Any]]:
+    def says(capacity: int, **budget: int) -> bool:
         held = dataclasses.replace(device, capacity_bytes=capacity * MIB)
         kept = {name: nbytes * MIB for name, nbytes in {"budget_bytes": 50, **budget}.items()}
         counts = dataclasses.asdict(ResidencyStatistics.of_none()) | kept
         budgets = {device.device_id: counts} if budget else {}
         changed = dataclasses.replace(recording, devices=(held,), budgets=budgets)
-        return as_dict(changed)["lines"]["culprits"]
+        assert [one["line"] for one in as_dict(changed)["lines"]["culprits"]] == [0]
+        return "What is small is the budget of 50.00 MiB. In the budget: 1. " in " ".join(
+            Report(changed).text(100).split()
+        )
 
-    assert named(120)  # without a budget
-    assert named(120, unmanaged_bytes=0) == []
-    assert named(110, unmanaged_bytes=0)  # 7/8 of it are too small
-    assert named(120, unmanaged_bytes=4, hidden_bytes=4)
-    assert named(130, unmanaged_bytes=4, hidden_bytes=4) == []
+    assert not says(120)  # without a budget
+    assert says(120, unmanaged_bytes=0)
+    assert not says(110, unmanaged_bytes=0)  # 7/8 of it are too small
+    assert not says(120, unmanaged_bytes=4, hidden_bytes=4)
+    assert says(130, unmanaged_bytes=4, hidden_bytes=4)
