@@ -102,7 +102,10 @@ def test_a_budget_brings_back_evicts_and_drops(make: Make, device: SimulatedDevi
     told = Report(recording).text(60)
     _, title, ours = told.partition("look here first\n")
     assert title
-    assert ours.startswith("1. test_monitor_lines.py:")
+    assert ours.startswith(
+        "All of it fits on the device. What is small is the budget of\n16.00 MiB."
+    )
+    assert "\n1. test_monitor_lines.py:" in ours
     assert f"its memory comes back {found.times:.0f} times, " in ours
     assert max(map(len, ours.splitlines())) <= 60
 

@@ -75,7 +75,7 @@ def test_snapshot_repr_shows_figures_and_what_is_unknown() -> None:
 
     assert "90.00 MiB (1.50 x capacity)" in text
     assert "(estimate)" in text
-    assert "to the host         unknown" in text
+    assert "to the host           unknown" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
