@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
 
 from rmm_uvm.recording.recorded import Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.report import Report
 from rmm_uvm.report.figures import (
     Figures,
     between,
@@ -201,3 +203,13 @@ def test_resident_is_exact_only_if_every_sample_says_so() -> None:
     assert DeviceSeries(rows).resident_exact
     rows["known"][2] = int(Known.RESIDENT)
     assert not DeviceSeries(rows).resident_exact
+
+
+def test_prefetched_and_discarded_are_told_as_the_most_that_it_can_be() -> None:
+    text = Report(recordings.oversubscribed()).text(100)
+    (line,) = [one for one in text.splitlines() if one.startswith("  prefetched ")]
+    assert re.fullmatch(
+        r"  prefetched +at most [\d.]+ [GM]iB; discarded at most [\d.]+ [GM]iB", line
+    )
+    nothing = Report(recordings.fitting()).text(100)
+    assert "at most 0 B" not in nothing
