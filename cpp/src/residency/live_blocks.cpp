@@ -18,7 +18,7 @@ namespace {
 {
   std::size_t bytes = 0;
   view.each([&bytes, before](block_record const& block, memory_range whole) {
-    if (block.dead() || block.place == block_place::nowhere) { return; }
+    if (block.dead() || (block.place == block_place::nowhere && !block.waits)) { return; }
     bool const used = std::max(block.touched, block.allocated) > before;
     bool const away = block.place != block_place::device;
     if (!away || (used && !block.used_on_host())) { bytes += whole.bytes; }

@@ -96,6 +96,12 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            offer_,
            neighbors_,
            copies_}},
+    follower_{{*driver_,
+               settings_,
+               ledger_,
+               std::move(settings_.sharing),
+               [this](std::size_t bytes) { resize(bytes, low_at(bytes)); }}},
+    waiting_{{*driver_, settings_, ledger_, clock_, moved_, present_, follower_}},
     coming_{make_arrivals({*driver_,
                            settings_,
                            ledger_,
@@ -109,6 +115,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                            advice_,
                            copies_,
                            room_,
+                           waiting_,
                            signal_})},
     back_{{*driver_,
            settings_,
@@ -136,11 +143,6 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
     mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
-    follower_{{*driver_,
-               settings_,
-               ledger_,
-               std::move(settings_.sharing),
-               [this](std::size_t bytes) { resize(bytes, low_at(bytes)); }}},
     work_{{*driver_,
            settings_,
            ledger_,
@@ -156,6 +158,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            early_,
            in_place_,
            unseen_,
+           waiting_,
            follower_}},
     thread_{ledger_, work_, signal_, [this] { do_without_thread(); }}
 {
@@ -188,7 +191,8 @@ void residency_manager::look_without_thread(ledger_view& view)
 {
   if (signal_.heard()) { return; }
   bool const followed = follower_.look_if_due(view);
-  if (!followed && !unseen_.due()) { return; }
+  bool const written  = waiting_.count_written(view);
+  if (!followed && !written && !unseen_.due()) { return; }
   while (unseen_.due() && unseen_.look(view) == work_outcome::again) {}
   while (auto const excess_bytes = ledger_.beyond_budget_bytes()) {
     auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
@@ -446,6 +450,7 @@ void residency_manager::on_made(std::span<memory_range const> ranges) noexcept
 {
   if (present_.all_present()) { return; }
   ledger_view view{ledger_.blocks()};
+  waiting_.note_use();
   auto const now = clock_.now();
   for (auto const& range : ranges) {
     if (range.bytes == 0 || !view.holds(range.address)) { continue; }

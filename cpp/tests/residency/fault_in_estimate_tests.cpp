@@ -121,6 +121,25 @@ TEST(FaultInEstimate, WhatLeftUnaskedAndCameBackIsNotBeside)
   EXPECT_EQ(estimate.faulted_bytes(), 10U);
 }
 
+TEST(FaultInEstimate, WhatLeftForPagesThatKernelsMadeHidesNothing)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(0, 10);
+  estimate.made(8);
+  estimate.observe(12, 10);
+  EXPECT_EQ(estimate.beside_bytes(), 10U);
+}
+
+TEST(FaultInEstimate, TwinOfWhatCameBeforeIsNotMoreForIt)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(12, 0);
+  estimate.made(8);
+  EXPECT_EQ(estimate.beside_bytes(), 12U);
+}
+
 TEST(FaultInEstimate, WhatIsExpectedByFaultsIsCountedAndNotBeside)
 {
   fault_in_estimate estimate{0, 0};

@@ -31,16 +31,18 @@ class small_budget {
                         bool background      = false,
                         std::size_t capacity = 2 * slab_blocks,
                         bool fetch           = true,
-                        bool rank_dead       = false)
+                        bool rank_dead       = false,
+                        bool follows         = false)
     : device{std::make_shared<sim::simulated_device>(configuration(capacity))}
   {
     static_cast<void>(device->allocate_managed(slab.bytes, slab.address));
     ledger.add_slab(slab);
-    pool                = std::make_unique<first_fit>(slab);
-    auto settings       = residency_settings::of(blocks(budget_blocks));
-    settings.policy     = policy;
-    settings.fetch      = fetch;
-    settings.rank_dead  = rank_dead;
+    pool               = std::make_unique<first_fit>(slab);
+    auto settings      = residency_settings::of(blocks(budget_blocks));
+    settings.policy    = policy;
+    settings.fetch     = fetch;
+    settings.rank_dead = rank_dead;
+    if (follows) { settings.followed_bytes = settings.budget_bytes; }
     settings.ahead      = fetch;
     settings.background = background;
     manager             = std::make_unique<residency_manager>(device, ledger, settings);

@@ -27,25 +27,26 @@ class ResidencyManager : public testing::Test {
 
   void make(eviction_policy policy = eviction_policy::lru)
   {
-    auto settings         = residency_settings::of(budget);
-    settings.policy       = policy;
-    settings.ahead        = fetches_ahead;
-    settings.ahead_adapts = ahead_adapts;
-    settings.background   = false;
-    settings.fetch_bytes  = fetch_bytes;
-    settings.fetch        = fetch;
-    settings.discard_dead = discard_dead;
-    settings.rank_dead    = rank_dead;
-    settings.neighbors    = neighbors;
-    settings.lender       = lender;
-    settings.lends        = offers_memory;
-    settings.in_place     = in_place;
-    settings.copy_beside  = copy_beside;
-    settings.keep_copies  = keep_copies;
-    settings.rates        = rates;
-    settings.multipath    = multipath;
-    settings.clock_end    = clock_end;
-    settings.full_period  = full_period;
+    auto settings           = residency_settings::of(budget);
+    settings.policy         = policy;
+    settings.ahead          = fetches_ahead;
+    settings.ahead_adapts   = ahead_adapts;
+    settings.background     = false;
+    settings.fetch_bytes    = fetch_bytes;
+    settings.fetch          = fetch;
+    settings.discard_dead   = discard_dead;
+    settings.rank_dead      = rank_dead;
+    settings.neighbors      = neighbors;
+    settings.lender         = lender;
+    settings.lends          = offers_memory;
+    settings.in_place       = in_place;
+    settings.copy_beside    = copy_beside;
+    settings.keep_copies    = keep_copies;
+    settings.rates          = rates;
+    settings.multipath      = multipath;
+    settings.clock_end      = clock_end;
+    settings.full_period    = full_period;
+    settings.followed_bytes = followed_bytes;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -124,6 +125,7 @@ class ResidencyManager : public testing::Test {
   std::size_t budget{blocks(budget_blocks)};
   link_rates rates{};
   bool fetches_ahead{true};
+  std::size_t followed_bytes{0};
   memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};

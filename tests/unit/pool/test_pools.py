@@ -17,6 +17,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.machine.host_memory import HostMemory, host_memory
 from rmm_uvm.pool.build import plan_for
 from rmm_uvm.pool.sizing import PoolRequest
+from rmm_uvm.residency import Budget
 
 MIB = 1 << 20
 
@@ -172,3 +173,32 @@ def test_sizes_leave_out_the_numa_node_that_cuda_names(
     coherent = plan_for(gpu, request)
     assert coherent.maximum_bytes == 450 * MIB
     assert coherent.maximum_reason == "90 % of available host memory, without that of GPUs"
+
+
+ONE_THREAD = Budget(248 << 20, follows=True, background=False)  # as "auto" is on 256 MiB
+
+
+@pytest.mark.parametrize("buffer_mib", [64, 1])
+@pytest.mark.parametrize("budget", [ONE_THREAD, "auto"], ids=["alone", "auto"])
+def test_allocating_first_and_writing_later_moves_only_what_does_not_fit(
+    budget: Any, buffer_mib: int
+) -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=budget, maximum_pool_size="1GiB")
+    nbytes = buffer_mib << 20
+    buffers = [mr.allocate(nbytes) for _ in range((384 << 20) // nbytes)]
+    assert device.migrated_bytes() == (0, 0)
+    for address in buffers:
+        device.touch(address, nbytes, write=True)
+    came, left = device.migrated_bytes()
+    assert came == 0
+    assert 128 << 20 <= left <= 136 << 20  # the more the earlier the thread looks
+
+
+def test_twin_that_fits_and_is_written_at_once_faults_nowhere() -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=ONE_THREAD, maximum_pool_size="1GiB")
+    for _ in range(3):
+        device.touch(mr.allocate(64 << 20), 64 << 20, write=True)
+    assert device.migrated_bytes() == (0, 0)
+    assert device.statistics()["gpu_faults"] == 0

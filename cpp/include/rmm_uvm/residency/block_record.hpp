@@ -63,10 +63,12 @@ struct block_record {
   bool shared    : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps
   bool only_read : 1 {false};  ///< of one allocation, and a use of all of it was announced to read
   bool written   : 1 {false};  ///< a use was announced that may write it, since it was handed out
-  bool chunk     : 1 {false};  ///< it was on the device: the driver may keep memory for it since
+  bool chunk     : 1 {false};  ///< it was on the device, or may have been: the driver may keep
+                               ///< memory for it since
   bool elsewhere : 1 {false};  ///< some of what is `unfenced` was not in the default stream
   bool copying   : 1 {false};  ///< `busy`, since the host gets a copy: it can be read meanwhile
   bool early     : 1 {false};  ///< `copied`, before it had to leave
+  bool waits     : 1 {false};  ///< handed out and nowhere yet: its first use is waited for
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**
@@ -131,6 +133,8 @@ struct block_record {
   {
     return place == block_place::device && !discarded && on_device_as_of == as_of;
   }
+  /** @brief True when none of its pages was ever made: nothing is in it, and it holds nothing. */
+  [[nodiscard]] bool is_new() const noexcept { return place == block_place::nowhere && !chunk; }
   /** @brief True when no live byte is in it. */
   [[nodiscard]] bool dead() const noexcept { return live_bytes == 0; }
 };

@@ -87,6 +87,14 @@ class fault_in_estimate {
     take_from_host(bytes);
   }
 
+  /** @brief Of bytes that left unasked, for pages that kernels made: they hide none that came. */
+  void made(std::uint64_t bytes) noexcept
+  {
+    if (beside_ < 0) {
+      beside_ = std::min<std::int64_t>(0, beside_ + static_cast<std::int64_t>(bytes));
+    }
+  }
+
   /**
    * @brief Looks at the counters.
    * @param came_bytes as in the constructor, grown

@@ -234,13 +234,14 @@ class residency_manager {
   beside_advice advice_;
   kept_copies copies_;
   room_maker room_;
+  budget_follower follower_;
+  waiting_memory waiting_;
   std::unique_ptr<arrivals> coming_;
   giving_back back_;
   early_copies early_;
   in_place_uses in_place_;
   host_mappings mappings_;
   unseen_arrivals unseen_;
-  budget_follower follower_;
   background_work work_;
   migration_thread thread_;  // last: it uses all of the above
 };

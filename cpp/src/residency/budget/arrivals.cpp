@@ -38,15 +38,23 @@ void add_block(std::vector<memory_range>& ranges,
 }
 
 /**
- * @brief Whether a block stays where kernels use it through a mapping.
+ * @brief Whether a block stays where it is.
  *
- * What was mapped on the host for a request larger than the budget comes for one that fits.
+ * Where kernels use it through a mapping; what was mapped on the host for a request larger than the
+ * budget comes for one that fits. And where it waits for its first use already, and a new
+ * allocation has a part of it: if it has all of what lives there, the block was free in between.
  */
-[[nodiscard]] bool stays_in_place(block_record const& block, arrival_reason why) noexcept
+[[nodiscard]] bool stays(block_record const& block,
+                         arrival_reason why,
+                         memory_range wanted,
+                         memory_range whole) noexcept
 {
   bool const on_neighbor = block.place == block_place::beside;
-  return block.in_place &&
-         (why == arrival_reason::ahead || (why == arrival_reason::use && on_neighbor));
+  bool const in_place =
+    block.in_place && (why == arrival_reason::ahead || (why == arrival_reason::use && on_neighbor));
+  bool const waits = block.waits && why == arrival_reason::allocation &&
+                     block.live_bytes > bytes_in_common(wanted, whole);
+  return in_place || waits;
 }
 
 /** @brief Whether a block is on the device for sure; what is being copied was, and stays. */
@@ -113,14 +121,15 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
     view.each(range, [&](block_record& block, memory_range whole) {
       if (is_there(block, as_of)) { return; }
       bool const there = block.place == block_place::device;
-      if (stays_in_place(block, why)) { return; }
+      if (stays(block, why, range, whole)) { return; }
       if (expected && block.dead()) { return; }
       if (why == arrival_reason::doubt && !there) { return; }  // it left since
       if (block.used_on_host() && !called && !block.discarded) { return; }
       // Contents of a new allocation are dead by definition; beside it others may live.
       bool const keeps = !request.allocation.covers(whole);
       bool const away  = block.place == block_place::host;
-      bool const never = !keeps && block.place == block_place::nowhere;
+      bool const never = !keeps && block.is_new();
+      block.waits      = false;
       bool const empty = block.discarded || (never && discards);
       bool const first = view.slab_begins(whole.address);
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
@@ -148,6 +157,7 @@ void arrivals::bring(arrival_request const& request)
   bool const waits = request.why != arrival_reason::ahead && ledger.under_pressure();
   std::optional<waited_time::scope> waited;
   waited.emplace(waited_, waits);
+  if (request.why == arrival_reason::use) { with_.waiting.note_use(); }
   auto missing = claim(view, request);
   if (missing.empty()) { return; }
   auto const missing_bytes = uncounted_bytes(missing);
@@ -169,14 +179,15 @@ void arrivals::bring(arrival_request const& request)
   view.unlock();
   room.lock();
   view.relock();
-  if (request.why != arrival_reason::ahead) { with_.room.set_short(true); }
   bring_without_room(view, request);
 }
 
 void arrivals::bring_without_room(ledger_view& view, arrival_request const& request)
 {
   auto missing = claim(view, request);
-  if (!with_.ledger.ended()) { bring_claimed(view, missing, request); }
+  if (with_.ledger.ended()) { return; }
+  if (request.why == arrival_reason::allocation) { with_.waiting.let_wait(view, missing); }
+  if (!missing.empty()) { bring_claimed(view, missing, request); }
 }
 
 /** @brief Brings blocks that are missing; gives up the lock. */
@@ -221,8 +232,15 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   with_.moved.ask_to_device(missing);
   auto const now         = with_.clock.now();
   std::size_t kept_bytes = 0;
+  std::size_t new_bytes  = 0;
+  bool recycled          = false;
   for (auto const& each : missing) {
-    auto& block           = *each.record;
+    auto& block = *each.record;
+    if (block.is_new()) {
+      new_bytes += each.range.bytes;
+    } else {
+      recycled = recycled || !each.keeps;
+    }
     block.busy            = true;
     block.discarded       = false;
     block.place           = block_place::device;
@@ -244,9 +262,13 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   for (auto const& range : request.wanted) {
     view.change(range, now, [](block_record&, memory_range) {});
   }
+  if (recycled) { with_.waiting.note_use(); }
+  with_.waiting.note_new(new_bytes);
   auto const coming_bytes = uncounted_bytes(missing);
   with_.ledger.comes(coming_bytes);
   with_.offer.offer_idle();
+  bool const fits = with_.ledger.resident_bytes() <= with_.ledger.budget_bytes();
+  if (!fits && request.why != arrival_reason::ahead) { with_.room.set_short(true); }
   // What is there already of the same request does not leave to make room for the rest of it.
   hold(view, request.wanted, 1);
   auto const waits =
@@ -477,6 +499,7 @@ block_list arrivals::count_as_there(ledger_view& view, memory_range range)
   view.change(range, now, [&](block_record& block, memory_range whole) {
     bool const empty = block.discarded || block.place == block_place::nowhere;
     block.discarded  = false;
+    block.waits      = false;
     if (!empty || block.place == block_place::device) { return; }
     counted.push_back({&block, whole});
     block.place           = block_place::device;

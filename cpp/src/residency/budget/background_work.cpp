@@ -39,6 +39,7 @@ work_outcome background_work::work_once()
     if (with_.neighbors.holds_any() && with_.back.give_back(view) == work_outcome::again) {
       return work_outcome::again;
     }
+    if (with_.waiting.count_written(view)) { with_.room.set_short(true); }
     if (with_.unseen.due()) {
       rest = with_.unseen.look(view);
       if (rest == work_outcome::again) { return rest; }

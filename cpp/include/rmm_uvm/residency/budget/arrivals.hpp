@@ -15,6 +15,7 @@
 #include <rmm_uvm/residency/budget/room_maker.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/waited_time.hpp>
+#include <rmm_uvm/residency/budget/waiting_memory.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 
@@ -62,6 +63,7 @@ class arrivals {
     beside_advice& advice;
     kept_copies& copies;
     room_maker& room;
+    waiting_memory& waiting;
     work_signal const& work;
   };
   explicit arrivals(parts const& all) noexcept : with_{all} {}

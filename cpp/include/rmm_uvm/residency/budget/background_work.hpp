@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
 #include <rmm_uvm/residency/budget/unseen_arrivals.hpp>
+#include <rmm_uvm/residency/budget/waiting_memory.hpp>
 #include <rmm_uvm/residency/budget/work_outcome.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 
@@ -46,6 +47,7 @@ class background_work {
     early_copies& early;
     in_place_uses& in_place;
     unseen_arrivals& unseen;
+    waiting_memory& waiting;
     budget_follower& follower;
   };
   explicit background_work(parts const& all) noexcept : with_{all} {}

@@ -48,6 +48,8 @@ class budget_follower {
 
   /** @brief Whether the budget follows anything. */
   [[nodiscard]] bool follows() const noexcept { return with_.settings.followed_bytes > 0; }
+  /** @brief Whether others that follow have a part of the device, as of the last look. */
+  [[nodiscard]] bool shares() const noexcept { return sharers_ > 0; }
   /**
    * @brief Looks if it is time to: soon again while the budget may bind, else now and then.
    * @return whether the budget changed

@@ -32,6 +32,12 @@ class moved_account {
   [[nodiscard]] epoch_number epoch() noexcept;
   /** @brief The epoch at the last look. */
   [[nodiscard]] epoch_number last_epoch() const noexcept { return epoch_; }
+  /** @brief Bytes that left the device unasked so far, as of now. */
+  [[nodiscard]] std::uint64_t left_unasked_bytes() noexcept
+  {
+    static_cast<void>(epoch());
+    return foreign_bytes_;
+  }
   /** @brief Ends the epoch: something may have left that no counter shows. */
   void put_in_doubt() noexcept { ++epoch_; }
 
@@ -43,6 +49,8 @@ class moved_account {
   void to_host(std::size_t bytes) noexcept { faulted_in_.to_host(bytes); }
   /** @brief Bytes on the host have no contents to move any more. */
   void forget(std::size_t bytes) noexcept { faulted_in_.forget(bytes); }
+  /** @brief See `fault_in_estimate::made`. */
+  void made(std::uint64_t bytes) noexcept { faulted_in_.made(bytes); }
   /** @brief Takes note of what is about to be asked to the device. */
   void ask_to_device(claim_list const& blocks) noexcept;
   /** @brief What was asked to the device before the last call of this has come. */
