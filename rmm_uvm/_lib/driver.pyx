@@ -221,7 +221,7 @@ cdef class UvmDriver:
             (cpu_faults, gpu_faults). On a GPU, pages that the device asked for, and faults of the
             CPU in the whole process, so that every device shows the same. On the simulated device,
             groups of 64 KiB (of 4 KiB after a discard), of this device only. Zeros unless
-            `request_faults` was called.
+            `request_faults` was called; a budget that follows others has some counted, too.
         """
         cdef migration_totals totals = dereference(self.handle).counters().read()
         return totals.cpu_faults, totals.gpu_faults

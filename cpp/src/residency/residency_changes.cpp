@@ -67,6 +67,7 @@ void residency_manager::retire(std::function<void()> const& publish) noexcept
     ledger_view view{ledger_.blocks()};
     ledger_.end();
     uses_->end();
+    waiting_.note_use();  // no kernel is asked about any more
     signal_.look();
     ledger_.tell_change();  // who waits for the thread need not any more
     ledger_.wait_for_change(view, [&view] {

@@ -347,6 +347,7 @@ try {
       copies_.end_here(view, {&allocation, 1});
     }
     uses_->forget(view, allocation, fence);
+    waiting_.note_free(allocation);
   }
   if (fence.fenced) { marks_.mark_frees(allocation.bytes, frees); }
 } catch (...) {

@@ -14,10 +14,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace rmm_uvm::tests {
 
@@ -105,6 +107,58 @@ class random_program final : public random_allocations {
   }
 
   small_budget& memory_;
+};
+
+/** @brief Memory of a program that allocates it first and uses it later, so that most of it waits.
+ */
+class first_allocations {
+ public:
+  explicit first_allocations(small_budget& memory) : memory_{memory}
+  {
+    for (unsigned char number = 0; number < count; ++number) {
+      memory_range const one{*memory.pool->take(blocks(3)), blocks(3)};
+      memory.manager->on_allocate(one, nullptr);
+      std::memset(reinterpret_cast<void*>(one.address), number + 1, one.bytes);
+      ranges_.push_back(one);
+    }
+  }
+  /** @brief Of the device, as the model has it. */
+  [[nodiscard]] std::size_t resident_bytes() const
+  {
+    std::size_t bytes = 0;
+    for (auto const& one : ranges_) {
+      bytes += memory_.device->view().resident_bytes(one);
+    }
+    return bytes;
+  }
+  /** @brief Uses one of them, and announces every other use. */
+  void use(std::size_t number)
+  {
+    auto const& one = ranges_.at(number / 2 % count);
+    if (number % 2 == 0) { touch(*memory_.manager, one, nullptr); }
+    static_cast<void>(memory_.device->program().touch(one, true));
+  }
+  /** @brief Frees all. @return of how many the contents did not hold */
+  [[nodiscard]] std::size_t end()
+  {
+    std::size_t lost     = 0;
+    unsigned char number = 0;
+    for (auto const& one : ranges_) {
+      auto const* const found = reinterpret_cast<unsigned char const*>(one.address);
+      ++number;
+      bool const holds = found[0] == number && std::memcmp(found, found + 1, one.bytes - 1) == 0;
+      lost += holds ? 0 : 1;
+      memory_.manager->on_free(one, nullptr);
+      memory_.pool->give(one.address, one.bytes);
+    }
+    return lost;
+  }
+
+ private:
+  static constexpr unsigned char count = 5;
+
+  small_budget& memory_;
+  std::vector<memory_range> ranges_;
 };
 
 using policy_and_capacity = std::tuple<eviction_policy, std::size_t /*blocks of the device*/>;

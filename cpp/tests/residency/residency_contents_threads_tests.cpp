@@ -13,6 +13,7 @@
 namespace rmm_uvm {
 namespace {
 
+using tests::first_allocations;
 using tests::random_program;
 using tests::small_budget;
 using tests::thread_count;
@@ -55,6 +56,24 @@ TEST_P(ConcurrentResidencyContents, ThreadsWhosePagesComeByFaultsDoNeitherAndKee
   auto const statistics = memory.manager->statistics();
   EXPECT_EQ(statistics.failed_calls, 0U);
   EXPECT_LE(statistics.resident_bytes, tests::blocks(small_budget::budget_blocks));
+}
+
+TEST_P(ConcurrentResidencyContents, ThreadsWhoseNewMemoryWaitsDoNeither)
+{
+  auto const policy = std::get<0>(GetParam());
+  small_budget memory{policy, true, small_budget::budget_blocks, true, false, true};
+  first_allocations first{memory};
+  std::atomic<std::size_t> lost{0};
+  tests::on_threads(thread_count, [&](std::size_t index) {
+    random_program program{memory, 100 + index};
+    std::size_t step = 10 * index;
+    lost += program.run(tests::rounds_of(150), [&] {
+      if (++step % 16 == 0) { first.use(step / 16); }
+    });
+  });
+  memory.manager->flush();
+  EXPECT_EQ(lost + first.end(), 0U);
+  EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies,

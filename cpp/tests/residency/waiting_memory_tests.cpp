@@ -17,6 +17,7 @@ namespace {
 
 using tests::block_range;
 using tests::blocks;
+using tests::first_allocations;
 using tests::random_program;
 using tests::ResidencyManager;
 using tests::small_budget;
@@ -28,9 +29,12 @@ class another_budget final : public budget_sharing {
   void withdraw() noexcept override {}
   [[nodiscard]] std::size_t others(std::span<budget_share> found) noexcept override
   {
+    if (!there) { return 0; }
     found[0] = {};
     return 1;
   }
+
+  bool there{true};
 };
 
 /** @brief A slab of 64 blocks on a device of 32, with a budget of 31 that follows others. */
@@ -68,15 +72,6 @@ class WaitingMemory : public testing::Test {
   void announce(std::size_t first, std::size_t count)
   {
     tests::touch(*residency, at(first, count), nullptr);
-  }
-  /** @brief Some page of somebody's left, so that blocks are in doubt. */
-  void put_in_doubt()
-  {
-    memory_range other{0, va_block_bytes};
-    ASSERT_TRUE(device->allocate_managed(other.bytes, other.address).ok());
-    write(other);
-    ASSERT_TRUE(device->prefetch(other, location::host(), nullptr).ok());
-    ASSERT_TRUE(device->free_managed(other.address).ok());
   }
   [[nodiscard]] sim::simulated_statistics seen() const { return device->view().statistics(); }
   [[nodiscard]] std::size_t resident_bytes() const
@@ -123,14 +118,74 @@ TEST_F(WaitingMemory, OfManySmallAllocationsMoveNoMore)
   EXPECT_EQ(seen().device_to_host_bytes, blocks(48 - device_blocks));
 }
 
-TEST_F(WaitingMemory, ComesAheadWhereAllFitsAndNothingFaults)
+TEST_F(WaitingMemory, ComesAheadWhereAllFitsButForAPageOfAThirdOfTheBudget)
 {
   make();
   for (std::size_t first = 0; first < 24; first += 8) {
     allocate(first, 8);
     write(first, 8);
   }
-  EXPECT_EQ(seen().gpu_faults, 0U);
+  EXPECT_EQ(seen().gpu_faults, 1U);
+}
+
+TEST_F(WaitingMemory, IsNoneWhereMemoryIsWrittenAtOnce)
+{
+  make();
+  for (std::size_t first = 0; first < 48; first += 8) {
+    allocate(first, 8);
+    EXPECT_GE(device->view().resident_bytes(at(first, 8)), blocks(8) - page_bytes);
+    write(first, 8);
+  }
+  EXPECT_EQ(seen().device_to_host_bytes, blocks(48 - budget_blocks));
+  EXPECT_LE(seen().gpu_faults, 4U);  // the pages that tell
+}
+
+TEST_F(WaitingMemory, IsNoneWhereOneOfTwoAllocationsIsWrittenAtOnce)
+{
+  make();
+  allocate(0, 24);
+  write(0, 24);
+  allocate(24, 24);
+  EXPECT_GE(device->view().resident_bytes(at(24, 24)), blocks(24) - page_bytes);
+}
+
+TEST_F(WaitingMemory, IsNoneWhereAllThatIsUnusedFitsByItself)
+{
+  make();
+  allocate(0, 12);
+  write(0, 12);
+  allocate(12, 12);
+  allocate(24, 12);
+  EXPECT_EQ(device->view().resident_bytes(at(24, 12)), blocks(12));
+}
+
+TEST_F(WaitingMemory, TwinOfTwoAllocationsThatNobodyWroteWaitsOfTheSecond)
+{
+  make();
+  allocate(0, 24);
+  allocate(24, 24);
+  EXPECT_EQ(device->view().resident_bytes(at(24, 24)), blocks(7));
+}
+
+TEST_F(WaitingMemory, IsNoneWhereFaultsAreNotCounted)
+{
+  make();
+  device->answers().plan("request_faults", {status_code::not_supported, 0, "request_faults"}, 0);
+  allocate(0, 31);
+  allocate(31, 8);
+  EXPECT_EQ(device->view().resident_bytes(at(31, 8)), blocks(8) - page_bytes);
+}
+
+TEST_F(WaitingMemory, IsNoneOnceAnotherBudgetSharesTheDevice)
+{
+  auto const joins = std::make_shared<another_budget>();
+  joins->there     = false;
+  sharing          = joins;
+  make();
+  allocate(0, 31);
+  joins->there = true;
+  allocate(31, 8);
+  EXPECT_GE(device->view().resident_bytes(at(31, 8)), blocks(8) - page_bytes);
 }
 
 TEST_F(WaitingMemory, OfTheLastAllocationIsWhatDoesNotFitOnly)
@@ -188,15 +243,13 @@ TEST_F(WaitingMemory, IsNoneOnceCudfWasSeenToMakeWhatItReturns)
   EXPECT_EQ(device->view().resident_bytes(at(31, 8)), blocks(8));
 }
 
-TEST_F(WaitingMemory, IsNoneOnceMemoryIsHandedOutAnew)
+TEST_F(WaitingMemory, IsNoneOnceThePageThatTellsWasFreed)
 {
   make();
   allocate(0, 31);
   residency->on_free(at(0, 4), nullptr);
-  put_in_doubt();
-  allocate(0, 4);
   allocate(31, 8);
-  EXPECT_EQ(device->view().resident_bytes(at(31, 8)), blocks(8));
+  EXPECT_EQ(device->view().resident_bytes(at(31, 8)), blocks(8) - page_bytes);  // the next one
 }
 
 TEST_F(WaitingMemory, IsNoneOnceSomethingWasUsed)
@@ -208,7 +261,7 @@ TEST_F(WaitingMemory, IsNoneOnceSomethingWasUsed)
   allocate(31, 8);
   EXPECT_EQ(seen().device_to_host_bytes, blocks(8));
   write(31, 8);
-  EXPECT_EQ(seen().gpu_faults, 0U);
+  EXPECT_EQ(seen().gpu_faults, 1U);  // on the page that tells
 }
 
 TEST_F(WaitingMemory, ThatIsAnnouncedIsOnTheDeviceByItsUse)
@@ -287,7 +340,7 @@ TEST_F(WaitingMemory, ThatTakesTheReserveAndNoMoreHasNobodyLeave)
   write(31, 1);
   residency->run_pending();
   EXPECT_EQ(seen().device_to_host_bytes, 0U);
-  EXPECT_EQ(device->view().resident_bytes(slab), blocks(device_blocks));
+  EXPECT_EQ(device->view().resident_bytes(slab), blocks(device_blocks) - page_bytes);
 }
 
 TEST_F(WaitingMemory, OfWhichLittleIsWrittenHasLittleLeave)
@@ -345,6 +398,16 @@ TEST_F(WaitingMemory, ThatCameUnseenKeepsTheNextFromWaitingBeforeTheThreadLooks)
   EXPECT_EQ(device->view().resident_bytes(at(39, 8)), blocks(8));
 }
 
+TEST_F(WaitingMemory, FaultsAreNotCountedOnceABudgetWasReplaced)
+{
+  make();
+  allocate(0, 31);
+  residency->end_budget();
+  write(0, 31);
+  EXPECT_EQ(seen().gpu_faults, 1U);
+  EXPECT_EQ(device->counters().read().gpu_faults, 0U);
+}
+
 /** @brief A budget of eight blocks, all of the device, over a driver that records every call. */
 class WaitingMemoryCalls : public ResidencyManager {
  protected:
@@ -364,6 +427,72 @@ TEST_F(WaitingMemoryCalls, MemoryThatWaitsHasNoCall)
   make_all_of_device();
   allocate(10, 2);
   EXPECT_EQ(moves(), calls{});
+}
+
+TEST_F(WaitingMemoryCalls, ThePageThatTellsIsInNoCallAndFaultsAreCountedForIt)
+{
+  driver->facts.total_bytes = budget;
+  followed_bytes            = budget;
+  make();
+  memory_range const all{at(0, 8).address + va_block_bytes / 2, blocks(8) - va_block_bytes / 2};
+  manager->on_allocate(all, stream);
+  EXPECT_EQ(driver->counted.fault_requests, 1);
+  std::size_t asked_bytes = 0;
+  for (auto const& call : driver->take_calls()) {
+    for (auto const& range : call.ranges) {
+      EXPECT_EQ(bytes_in_common(range, {all.address, page_bytes}), 0U);
+      asked_bytes += range.bytes;
+    }
+  }
+  EXPECT_EQ(asked_bytes, blocks(8) - page_bytes);
+}
+
+TEST_F(WaitingMemoryCalls, NoMemoryWaitsOnceThePageThatTellsWasBrought)
+{
+  driver->facts.total_bytes = budget;
+  followed_bytes            = budget;
+  make();
+  allocate(0, 8);
+  static_cast<void>(moves());
+  manager->prefetch(at(0, 1), stream);
+  EXPECT_EQ(moves(), (calls{fetched(0, 1)}));
+  allocate(8, 2);
+  EXPECT_EQ(manager->statistics().evicted_bytes, blocks(2));
+}
+
+TEST_F(WaitingMemoryCalls, FaultsAreCountedUntilTheNextLookAfterOneWasSeen)
+{
+  make_all_of_device();
+  EXPECT_EQ(driver->counted.fault_requests, 1);
+  ++driver->counted.gpu_faults;
+  manager->run_pending();
+  EXPECT_EQ(driver->counted.fault_requests, 0);
+}
+
+TEST_F(WaitingMemoryCalls, FaultsAreCountedUntilAUseIsAnnounced)
+{
+  make_all_of_device();
+  EXPECT_EQ(driver->counted.fault_requests, 1);
+  touch(4, 1);
+  EXPECT_EQ(driver->counted.fault_requests, 0);
+}
+
+TEST_F(WaitingMemoryCalls, FaultsAreCountedUntilTheBudgetEnds)
+{
+  make_all_of_device();
+  manager.reset();
+  EXPECT_EQ(driver->counted.fault_requests, 0);
+}
+
+TEST_F(WaitingMemoryCalls, OfAPageThatTellsAndWasDroppedNothingCountsAsWritten)
+{
+  make_all_of_device();
+  free(0, 1);
+  allocate(10, 1);  // for which the freed one is dropped
+  driver->counted.device_to_host_bytes += blocks(1);
+  manager->run_pending();
+  EXPECT_EQ(manager->evict(at(0, 1)), 0U);
+  EXPECT_EQ(manager->evict(at(8, 2)), blocks(1));
 }
 
 TEST_F(WaitingMemoryCalls, APartOfABlockThatWaitsWithOthersWaitsToo)
@@ -483,8 +612,18 @@ TEST_P(WaitingMemoryContents, NoByteIsLostWhereNewMemoryWaits)
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     bool const background = seed % 2 == 1;
     small_budget memory{GetParam(), background, small_budget::budget_blocks, true, seed > 1, true};
+    first_allocations first{memory};
+    EXPECT_LE(first.resident_bytes(), blocks(small_budget::budget_blocks));
+    EXPECT_EQ(memory.device->view().statistics().device_to_host_bytes, 0U);
     random_program program{memory, seed};
-    EXPECT_EQ(program.run(800, [&] { memory.manager->run_pending(); }), 0U);
+    std::size_t step = 0;
+    EXPECT_EQ(program.run(800,
+                          [&] {
+                            memory.manager->run_pending();
+                            if (++step % 16 == 0) { first.use(step / 16); }
+                          }),
+              0U);
+    EXPECT_EQ(first.end(), 0U);
     EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
   }
 }

@@ -195,10 +195,27 @@ def test_allocating_first_and_writing_later_moves_only_what_does_not_fit(
     assert 128 << 20 <= left <= 136 << 20  # the more the earlier the thread looks
 
 
-def test_twin_that_fits_and_is_written_at_once_faults_nowhere() -> None:
+@pytest.mark.parametrize(("buffers", "buffer_mib"), [(6, 64), (384, 1), (48, 8), (2, 200)])
+def test_writing_at_once_takes_as_long_as_with_a_budget_under_which_nothing_waits(
+    buffers: int, buffer_mib: int
+) -> None:
+    taken_ns = []
+    nbytes = buffer_mib << 20
+    for budget in (ONE_THREAD, dataclasses.replace(ONE_THREAD, follows=False)):
+        device = rmm_uvm.simulated_device("256MiB")
+        mr = rmm_uvm.managed_pool(driver=device, device_budget=budget, maximum_pool_size="1GiB")
+        for _ in range(buffers):
+            device.touch(mr.allocate(nbytes), nbytes, write=True)
+        assert device.migrated_bytes() == (0, buffers * nbytes - (248 << 20))
+        taken_ns.append(device.statistics()["modelled_ns"])
+    waiting_ns, evicting_ns = taken_ns
+    assert waiting_ns <= 1.01 * evicting_ns
+
+
+def test_twin_that_fits_and_is_written_at_once_faults_on_one_page() -> None:
     device = rmm_uvm.simulated_device("256MiB")
     mr = rmm_uvm.managed_pool(driver=device, device_budget=ONE_THREAD, maximum_pool_size="1GiB")
     for _ in range(3):
         device.touch(mr.allocate(64 << 20), 64 << 20, write=True)
     assert device.migrated_bytes() == (0, 0)
-    assert device.statistics()["gpu_faults"] == 0
+    assert device.statistics()["gpu_faults"] == 1

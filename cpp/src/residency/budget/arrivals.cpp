@@ -22,12 +22,22 @@ template <typename Kind>
   return bytes;
 }
 
-/** @brief Adds a block to ranges, each as long as one call may be, and of one slab. */
+/**
+ * @brief Adds a block to ranges, each as long as one call may be, and of one slab.
+ * @param left_out a part of a block that is not to come; empty for none
+ */
 void add_block(std::vector<memory_range>& ranges,
                memory_range block,
                bool first_of_slab,
-               std::size_t most_bytes)
+               std::size_t most_bytes,
+               memory_range left_out)
 {
+  if (block.covers(left_out)) {
+    memory_range const before{block.address, left_out.address - block.address};
+    if (before.bytes > 0) { add_block(ranges, before, first_of_slab, most_bytes, {}); }
+    block = {left_out.end(), block.end() - left_out.end()};
+  }
+  if (block.bytes == 0) { return; }
   bool const joins = !first_of_slab && !ranges.empty() && ranges.back().end() == block.address &&
                      ranges.back().bytes + block.bytes <= most_bytes;
   if (joins) {
@@ -194,7 +204,7 @@ void arrivals::bring_without_room(ledger_view& view, arrival_request const& requ
 void arrivals::bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request)
 {
   if (with_.settings.fetch) { choose_renewed(missing, request.stream); }
-  admit(view, missing, request);
+  auto const left_out = admit(view, missing, request);
   if (request.why != arrival_reason::ahead && uncounted_bytes(missing) > 0) {
     with_.offer.await_others(view);
   }
@@ -203,7 +213,7 @@ void arrivals::bring_claimed(ledger_view& view, claim_list& missing, arrival_req
     with_.neighbors.count_traffic(missing);
     with_.offer.moving_begins();
     view.unlock();
-    came = issue(missing, request);
+    came = issue(missing, request, left_out);
     view.relock();
     with_.offer.moving_ends();
   } else {
@@ -227,24 +237,25 @@ void arrivals::settle(claim_list const& missing, bool came) noexcept
   }
 }
 
-void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_request const& request)
+/** @return what of it is not to come, see `waiting_memory::note_new` */
+memory_range arrivals::admit(ledger_view& view,
+                             claim_list const& missing,
+                             arrival_request const& request)
 {
   with_.moved.ask_to_device(missing);
   auto const now         = with_.clock.now();
   std::size_t kept_bytes = 0;
-  std::size_t new_bytes  = 0;
-  bool recycled          = false;
+  memory_range left_out;
+  if (request.why == arrival_reason::allocation) {
+    left_out = with_.waiting.note_new(view, missing, request.wanted.front());
+  }
   for (auto const& each : missing) {
-    auto& block = *each.record;
-    if (block.is_new()) {
-      new_bytes += each.range.bytes;
-    } else {
-      recycled = recycled || !each.keeps;
-    }
+    auto& block           = *each.record;
     block.busy            = true;
     block.discarded       = false;
     block.place           = block_place::device;
-    block.on_device_as_of = with_.moved.last_epoch();
+    block.waits           = each.range.covers(left_out);
+    block.on_device_as_of = block.waits ? 0 : with_.moved.last_epoch();
     block.prefetched      = now;
     block.in_place        = false;
     with_.ledger.has_chunk(block, each.range.bytes);
@@ -262,8 +273,6 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   for (auto const& range : request.wanted) {
     view.change(range, now, [](block_record&, memory_range) {});
   }
-  if (recycled) { with_.waiting.note_use(); }
-  with_.waiting.note_new(new_bytes);
   auto const coming_bytes = uncounted_bytes(missing);
   with_.ledger.comes(coming_bytes);
   with_.offer.offer_idle();
@@ -280,6 +289,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
   }
   with_.ledger.has_room(coming_bytes);
   with_.copies.note_coming(kept_bytes);
+  return left_out;
 }
 
 /**
@@ -318,7 +328,9 @@ std::size_t arrivals::place_of(claimed_block const& block) const noexcept
 }
 
 /** @return whether all of it was asked to come */
-bool arrivals::issue(claim_list const& blocks, arrival_request const& request) noexcept
+bool arrivals::issue(claim_list const& blocks,
+                     arrival_request const& request,
+                     memory_range left_out) noexcept
 try {
   with_.advice.end(blocks);  // first: it takes no memory, and what faults in must not be a copy
   auto const device               = location::device(with_.driver.info().device_id);
@@ -331,10 +343,10 @@ try {
   places kept{2 + with_.neighbors.size()};  // to come with contents, by where they come from
   for (auto const& each : blocks) {
     if (comes_empty(each)) {
-      add_block(fresh, each.range, each.first, any_length);
+      add_block(fresh, each.range, each.first, any_length, left_out);
     } else {
-      add_block(kept[place_of(each)], each.range, each.first, most);
-      if (each.kept) { add_block(twice, each.range, each.first, any_length); }
+      add_block(kept[place_of(each)], each.range, each.first, most, left_out);
+      if (each.kept) { add_block(twice, each.range, each.first, any_length, {}); }
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }

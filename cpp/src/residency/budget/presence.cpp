@@ -88,8 +88,8 @@ bool presence::confirm(ledger_view& view, absent_blocks& absent)
   view.each([&](block_record const& block, memory_range whole) {
     if (block.dead() || block.used_on_host()) { return; }
     if (block.present(as_of) && !block.busy) { return; }
-    bool const away  = block.place == block_place::host || block.waits;
     bool const there = block.place == block_place::device;
+    bool const away  = block.place == block_place::host || (block.waits && !there);
     missing          = missing || !(away || there) || block.discarded || block.busy;
     if (!missing) { (away ? absent.away : absent.doubtful).push_back(whole); }
   });

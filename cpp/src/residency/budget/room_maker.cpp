@@ -409,6 +409,7 @@ void room_maker::settle(block_list const& blocks, status result, block_place pla
     if (!result.ok()) { break; }
     auto& block = *each.record;
     block.place = block.discarded ? block_place::nowhere : place;
+    block.waits = false;
     if (block.place == block_place::host) { with_.moved.to_host(each.range.bytes); }
     with_.ledger.left(each.range.bytes);
     if (block.fetched_ahead && !block.discarded) { with_.ahead.left_early(each.range.bytes); }

@@ -101,7 +101,7 @@ class arrivals {
   /** @brief The blocks that are missing; waits for those that calls are under way about. */
   [[nodiscard]] claim_list claim(ledger_view& view, arrival_request const& request);
   /** @brief Counts what is missing as present, and has others leave for it; holds the request. */
-  void admit(ledger_view& view, claim_list const& missing, arrival_request const& request);
+  memory_range admit(ledger_view& view, claim_list const& missing, arrival_request const& request);
   /** @brief Blocks that were missing have come, or may not all have; they are busy no more. */
   void settle(claim_list const& missing, bool came) noexcept;
 
@@ -118,7 +118,9 @@ class arrivals {
   void bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request);
   void choose_renewed(claim_list& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
-  bool issue(claim_list const& blocks, arrival_request const& request) noexcept;
+  bool issue(claim_list const& blocks,
+             arrival_request const& request,
+             memory_range left_out) noexcept;
   status fetch_all(places const& from,
                    stream_handle stream,
                    std::atomic<std::size_t>& moved_bytes) noexcept;

@@ -20,11 +20,15 @@ namespace rmm_uvm {
  *
  * A program may allocate all that it needs, and write it later. What was handed out and not used
  * must not leave for what was not used either: the program is about to write both. So once more new
- * memory came than the budget holds, with no sign of a use in between, the next stays without pages
- * and does not count. An announced use brings it. Its first write makes its pages on the device,
- * for which the kernel driver makes room: as many bytes leave unasked. Only where a budget follows
- * what others leave of the device, and shares it with no other budget: elsewhere what is written
- * beside it would stay there. Under the ledger's lock.
+ * memory came than the budget holds, and none of it is known to be used, the next stays without
+ * pages and does not count. An announced use brings it. Its first write makes its pages on the
+ * device, for which the kernel driver makes room: as many bytes leave unasked.
+ *
+ * Whether new memory is used is seen by a witness: one page of it is not prefetched, so that its
+ * first write is a page fault of the device, and faults are counted while there is such a page.
+ * Without a witness nothing waits. Only where a budget follows what others leave of the device, and
+ * shares it with no other budget: elsewhere what is written beside it would stay there. Under the
+ * ledger's lock.
  */
 class waiting_memory {
  public:
@@ -39,11 +43,23 @@ class waiting_memory {
     budget_follower const& follower;
   };
   explicit waiting_memory(parts const& all) noexcept : with_{all} {}
+  waiting_memory(waiting_memory const&)            = delete;
+  waiting_memory& operator=(waiting_memory const&) = delete;
+  waiting_memory(waiting_memory&&)                 = delete;
+  waiting_memory& operator=(waiting_memory&&)      = delete;
+  ~waiting_memory() { note_use(); }
 
-  /** @brief The program uses what it has: a use was announced, or memory is handed out anew. */
-  void note_use() noexcept { unused_bytes_ = 0; }
-  /** @brief So much new memory comes for an allocation. */
-  void note_new(std::size_t bytes) noexcept { unused_bytes_ += bytes; }
+  /** @brief The program uses what it has: a use was announced, or a kernel wrote the witness. */
+  void note_use() noexcept;
+  /** @brief An allocation goes: what is in it is used no more. */
+  void note_free(memory_range allocation) noexcept;
+  /**
+   * @brief Blocks come for an allocation.
+   * @return a page of it to leave without memory, as a witness; empty for none
+   */
+  [[nodiscard]] memory_range note_new(ledger_view& view,
+                                      claim_list const& coming,
+                                      memory_range allocation);
   /** @brief Takes new blocks off an allocation that does not fit, the last first, if they wait. */
   void let_wait(ledger_view& view, claim_list& missing);
   /**
@@ -55,8 +71,12 @@ class waiting_memory {
  private:
   [[nodiscard]] std::size_t reserve_bytes() const noexcept;
   [[nodiscard]] bool may_wait() const;
+  void look_at_witness(ledger_view& view) noexcept;
+  void end_witness() noexcept;
 
   parts with_;
+  memory_range witness_{};   // a page of new memory that has no memory yet; empty for none
+  std::uint64_t faults_{0};  // of the device, when it was chosen
   bool any_wait_{false};
   std::uint64_t left_bytes_{0};  // unasked, as of the last look
   std::size_t beside_bytes_{0};  // can be written beside the budget before any leave
