@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The documents: links lead somewhere, and the README stays short."""
+"""The documents: links lead to files and headings, and the README stays short."""
 
 from __future__ import annotations
 
@@ -14,14 +14,25 @@ _FOLDERS = ("", "docs", "docs/decisions", "docs/with", "cpp", "benchmarks")
 DOCUMENTS = sorted(path for folder in _FOLDERS for path in (REPOSITORY / folder).glob("*.md"))
 
 
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that the headings of a document have on GitHub."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
 def broken_links(document: Path) -> list[str]:
-    """Return the relative links of a document that lead nowhere."""
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())
-    return [
-        target
-        for target in targets
-        if "://" not in target and not (document.parent / target.strip()).exists()
-    ]
+    """Return the relative links of a document that lead to no file, or to no heading of one."""
+    broken = []
+    for name, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", document.read_text()):
+        target = document.parent / name.strip() if name else document
+        if "://" in name:
+            continue
+        if not target.exists():
+            broken.append(name)
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+            broken.append(f"{name}#{anchor}")
+    return broken
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
@@ -29,11 +40,14 @@ def test_links_of_a_document_lead_to_files(document: Path) -> None:
     assert broken_links(document) == []
 
 
-def test_link_to_a_missing_file_is_found(tmp_path: Path) -> None:
+def test_link_to_a_missing_file_or_heading_is_found(tmp_path: Path) -> None:
     document = tmp_path / "a.md"
-    document.write_text("[here](a.md), [gone](b.md#part), [far](https://example.org)")
+    document.write_text(
+        "# A `b`, c\n[here](a.md), [gone](b.md#part), [far](https://example.org#x), "
+        "[there](#a-b-c), [nowhere](a.md#a-b)\n```\n# a b\n```\n"
+    )
 
-    assert broken_links(document) == ["b.md"]
+    assert broken_links(document) == ["b.md", "a.md#a-b"]
 
 
 def test_readme_is_under_150_lines() -> None:

@@ -72,14 +72,14 @@ def claims(tables: list[dict[str, Any]]) -> list[str]:
     return [
         f"({cliff:.2f} of theirs beyond its cliff, at 2.17 times)",
         f"They are off, up to {bound(tables):.1f} times, where a block's faults",
-        f"({max(rows_off(tables, EDGE)):.0f} times too long in order, "
-        f"{max(rows_off(tables, EDGE, short=True)):.0f} times too short at random)",
-        f"whole pages (up to {max(rows_off(tables, IN_PLACE)):.0f} times too long)",
-        f"less than a millisecond (up to {max(rows_off(tables, SHORT, short=True)):.0f} times too",
+        f"| {max(rows_off(tables, EDGE)):.0f} times too long in order, "
+        f"{max(rows_off(tables, EDGE, short=True)):.0f} times too short at random |",
+        f"whole pages | up to {max(rows_off(tables, IN_PLACE)):.0f} times too long |",
+        f"less than a millisecond | up to {max(rows_off(tables, SHORT, short=True)):.0f} times too",
         f"moved up to {max(rows_off(tables, BATCHES, 'to the ', short=True)):.0f} times more, "
         f"in kernels that took up to {max(rows_off(tables, BATCHES, 'kernels', short=True)):.0f} ",
         f"is here ({written:.2f} of theirs)",
-        f"of computing is assumed (up to {max(rows_off(tables, ASSUMED)):.1f} times too much)",
+        f"of computing is assumed | up to {max(rows_off(tables, ASSUMED)):.1f} times too much |",
     ]
 
 

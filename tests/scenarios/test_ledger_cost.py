@@ -26,7 +26,7 @@ def judged(kept: dict[str, Any]) -> dict[str, Any]:
 
 
 # Two processors that truly work at once pay for the lock, and what is known of many blocks does not
-# stay in a processor's caches; docs/residency.md has what was tried.
+# stay in a processor's caches.
 LEFT = [
     "1 block, 64 GiB kept / 1 GiB",
     "use of 2 MiB, 256 GiB kept / 16 GiB",

@@ -10,7 +10,8 @@ import pytest
 
 import rmm_uvm
 
-from .residency_scripts import BENCHMARKS, committed, script
+from .documents import document
+from .residency_scripts import committed, script
 
 consolidation = script("neighbors/consolidation")
 KEPT = committed("neighbors_consolidation")
@@ -89,8 +90,8 @@ def test_parallel_fetch_brings_something_where_a_kernel_uses_much() -> None:
 
 
 def test_nothing_is_staged_where_what_was_evicted_has_the_room() -> None:
-    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
-    assert "so nothing is staged:" in document
+    text = document("neighbours.md")
+    assert "so nothing is staged:" in text
     assert all(row["staged_mib"] == 0 for row in KEPT["rows"])
 
 
@@ -143,8 +144,8 @@ def test_bursts_computed_again_are_the_committed_ones(number: int) -> None:
 
 
 def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
-    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
-    assert "of 5 % idle nothing is lent" in document
+    text = document("neighbours.md")
+    assert "of 5 % idle nothing is lent" in text
     own = [way.name for way in consolidation.WAYS if way.name != consolidation.SHARED]
     for row in KEPT["rows"]:
         if row["spare_fraction"] == 0.05 and row["way"] in own:
@@ -155,9 +156,9 @@ def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
 def test_share_that_goes_to_neighbours_is_as_documented(
     spare: float, least: float, most: float
 ) -> None:
-    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
-    assert "with 60 % idle all that leaves goes to the neighbour" in document
-    assert "with 40 % a half to three quarters" in document
+    text = document("neighbours.md")
+    assert "with 60 % idle all that leaves goes to the neighbour" in text
+    assert "with 40 % a half to three quarters" in text
     shares = [
         round(row["to_neighbor_mib"] / row["evicted_mib"], 2)
         for row in KEPT["rows"]

@@ -180,7 +180,7 @@ def test_memory_that_grew_is_told_to_be_what_malloc_keeps_free() -> None:
     assert f"`{variable}={value}` in its environment" in text
     held, resident = (grown_mebibytes(LOAD["rows"], name) for name in ("held_bytes", "rss_bytes"))
     assert f"grew by {held:.2f} MiB after the first quarter" in text
-    assert f"which malloc's part is in, by {resident:.1f} MiB" in text
+    assert f"all resident memory grew by {resident:.1f} MiB." in text
     less = grown_mebibytes(trimmed["rows"], "rss_bytes")
     assert less < resident / 2
-    assert f"what is resident grew by {less:.1f} MiB." in text
+    assert f"resident memory grew by {less:.1f} MiB." in text
