@@ -372,6 +372,7 @@ OF_TORCH: Final[Mapping[str, Setting]] = {
                 {
                     "migrate": "as any other memory",
                     "copy": "to pinned host memory beside the kernels, and back ahead of their use",
+                    "auto": "computed again where that is possible, and copied otherwise",
                 }
             ),
             "With --torch: how what autograd keeps leaves.",

@@ -15,25 +15,32 @@ from typing import Any
 from benchmarks.past_the_edge.programs.training import Training
 
 
-def blocks_of(model: Any) -> Iterator[Any]:
-    """Yield the blocks of a model in order: members of its longest lists that hold no list.
+def blocks_of(model: Any) -> list[Any]:
+    """Return the blocks of a model in order: members of lists in which a kind of part comes again.
+
+    Of a list within another one the longer counts.
 
     Examples
     --------
     >>> from torch import nn
-    >>> layers = nn.ModuleList(nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(3))
-    >>> len(list(blocks_of(nn.Sequential(nn.Embedding(4, 2), layers))))
+    >>> parts = (nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)) for _ in range(3))
+    >>> len(blocks_of(nn.Sequential(nn.Embedding(4, 2), nn.ModuleList(parts))))
     3
     """
+    return [block for blocks in _lists_in(model) for block in blocks]
+
+
+def _lists_in(model: Any) -> Iterator[list[Any]]:
     from torch import nn
 
-    lists = (nn.ModuleList, nn.Sequential)
     for child in model.children():
-        if isinstance(child, lists) and len({type(each) for each in child}) < len(child):
-            inner = [each for part in child for each in blocks_of(part)]
-            yield from inner or child
+        inner = list(_lists_in(child))
+        kinds = [type(each) for each in child.children() if any(each.children())]
+        is_list = isinstance(child, nn.ModuleList | nn.Sequential)
+        if is_list and len(set(kinds)) < len(kinds) >= max(map(len, inner), default=0):
+            yield list(child)
         else:
-            yield from blocks_of(child)
+            yield from inner
 
 
 def checkpointed(
@@ -48,7 +55,7 @@ def checkpointed(
 
         def make(self) -> None:
             super().make()
-            fewest, most = 0, len(list(blocks_of(self._model)))
+            fewest, most = 0, len(blocks_of(self._model))
             while fewest < most:
                 tried = (fewest + most) // 2
                 fewest, most = (fewest, tried) if self._fits(tried) else (tried + 1, most)
@@ -58,7 +65,7 @@ def checkpointed(
         def _make_with(self, blocks: int) -> None:
             self.drop()
             super().make()
-            for block in list(blocks_of(self._model))[:blocks]:
+            for block in blocks_of(self._model)[:blocks]:
                 block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False)
 
         def _fits(self, blocks: int) -> bool:

@@ -54,8 +54,8 @@ class CopiedActivations:
     confirm : callable, optional
         Is called as a round begins, after one in which copies were enough: nothing was evicted.
     relieve : callable, optional
-        Takes how much has to leave as a round begins, and returns how much less is kept from now
-        on, since it is computed again.
+        Takes how much has to leave as a round begins, and whether live memory was evicted in the
+        last one; returns how much less is kept from now on, since it is computed again.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CopiedActivations:
         small_bytes: int = SMALL_BYTES,
         evicted_bytes: Callable[[], int] = int,
         confirm: Callable[[], object] = bool,
-        relieve: Callable[[int], int] | None = None,
+        relieve: Callable[[int, bool], int] | None = None,
     ) -> None:
         self._relieve = relieve
         self._relieved_bytes = 0
@@ -236,9 +236,11 @@ class CopiedActivations:
         elif demand.on_keep(demand_bytes):
             self._hosts.ask_again()
             if self._relieve is not None:
-                less_bytes = self._relieve(demand.needed_bytes or 0)
+                less_bytes = self._relieve(demand.needed_bytes or 0, demand.was_short)
                 self._relieved_bytes += less_bytes
                 demand.on_less(less_bytes)
+                if self._relieved_bytes and not demand.was_short:
+                    demand.needed_bytes = 0  # nothing had to leave: that is near enough
             self._choice.begin(demand.needed_bytes or 0)
             if demand.was_enough:
                 self._confirm()

@@ -38,6 +38,8 @@ class ActivationDemand:
         What has to leave in the round that began last; None: not known yet.
     evicted_bytes : callable
         Returns how much live memory was evicted until now.
+    was_short : bool
+        Whether live memory was evicted in the last round, and not only since all got other places.
     was_enough : bool
         Whether nothing was evicted in the last rounds, in which it was known what has to leave: at
         first in one, in twice as many each time that it was not so for long, at most in 64.
@@ -74,6 +76,7 @@ class ActivationDemand:
         self._kept_before = 0  # where the forward pass was looked at last, before this look
         self.needed_bytes: int | None = None
         self.was_enough = False
+        self.was_short = False
 
     @property
     def room_bytes(self) -> int:
@@ -197,6 +200,7 @@ class ActivationDemand:
         now, before = self.evicted_bytes(), self._evicted_before
         self._evicted_before = now
         is_moved = 0 < self._moved_rounds <= _MOVED_ROUNDS
+        self.was_short = now > before and not is_moved
         self._moved_rounds = max(self._moved_rounds - 1, 0)
         if self.needed_bytes is None or (is_moved and now > before):
             return  # it was not known what was to leave, or where

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-__all__ = ["Call", "chosen"]
+__all__ = ["ModuleCall", "chosen"]
 
 _MOST_FRACTION = 1 / 2  # of what is needed, that one call spares: it comes back as a whole
 _LEAST_FRACTION = 1 / 256
 
 
 @dataclass(frozen=True)
-class Call:
+class ModuleCall:
     """A call of a module in a forward pass; calls are numbered as they begin.
 
     Parameters
@@ -35,7 +35,7 @@ class Call:
     seconds: float
 
 
-def chosen(calls: Sequence[Call | None], needed_bytes: int) -> list[int]:
+def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
     """Return the numbers of calls to run again, none within another; fewer where not enough spare.
 
     Those that take the least time for each byte come first, and of equals the earlier one. What is
@@ -44,7 +44,7 @@ def chosen(calls: Sequence[Call | None], needed_bytes: int) -> list[int]:
 
     Parameters
     ----------
-    calls : sequence of Call or None
+    calls : sequence of ModuleCall or None
         In the order in which they begin; None for those that cannot be run again.
     needed_bytes : int
         To spare.
@@ -53,7 +53,8 @@ def chosen(calls: Sequence[Call | None], needed_bytes: int) -> list[int]:
     --------
     A module with two calls within, and a module of its own:
 
-    >>> calls = [Call(3, 50, 3.0), Call(2, 20, 0.5), Call(3, 20, 2.5), Call(4, 40, 2.0)]
+    >>> told = (3, 50, 3.0), (2, 20, 0.5), (3, 20, 2.5), (4, 40, 2.0)
+    >>> calls = [ModuleCall(*each) for each in told]
     >>> chosen(calls, 100)  # the first as a whole: its parts alone spare too little
     [0, 3]
     >>> chosen(calls, 40)
@@ -83,7 +84,7 @@ def _spared(sizes: Sequence[int], picked: set[int]) -> int:
     return sum(sizes[each] for each in picked) - sizes[max(picked)]
 
 
-def _next(calls: Sequence[Call | None], sizes: Sequence[int], picked: set[int]) -> int | None:
+def _next(calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: set[int]) -> int | None:
     """Return the call that spares one more byte in the least time."""
     inside = sorted(picked)
     spared = list(accumulate((sizes[each] for each in inside), initial=0))
@@ -104,5 +105,5 @@ def _next(calls: Sequence[Call | None], sizes: Sequence[int], picked: set[int]) 
     return best
 
 
-def _seconds(call: Call | None) -> float:
+def _seconds(call: ModuleCall | None) -> float:
     return 0.0 if call is None else call.seconds

@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
 from rmm_uvm.torch.activations.saved_tensors import changed
-from rmm_uvm.torch.recompute.choice import Call, chosen
+from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.trial import (
     Before,
     Verdict,
@@ -36,6 +36,7 @@ __all__ = ["Recomputation", "cuda_clock"]
 
 _MOST_TRIED_FRACTION = 1 / 8  # of the budget, kept by a call that is tried
 _LEAST_TRIED_FRACTION = 1 / 512  # of what is needed
+_SHORT_ROUNDS = 3  # in a row, until more is run again: torch puts things elsewhere meanwhile
 _FIRST_PAUSE = 16  # rounds, until one is looked at again; twice as many each time
 
 _Original = Callable[..., Any]
@@ -55,7 +56,7 @@ def cuda_clock() -> Callable[[], float]:
 
 
 @dataclass
-class _Noted:
+class _NotedCall:
     """A call of the round that is looked at."""
 
     module: weakref.ref[torch.nn.Module]
@@ -78,17 +79,17 @@ class _Region:
     calls: int = 0  # in this round
 
 
-class _Round:
+class _ForwardPass:
     """Takes notes of one forward pass."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.calls: list[_Noted] = []
-        self.under_way: list[_Noted] = []
+        self.calls: list[_NotedCall] = []
+        self.under_way: list[_NotedCall] = []
         self.seen: set[int] = set()  # storages that autograd kept
         self.calls_of: dict[int, int] = {}  # by module
         # With their versions: what may be changed until the backward pass begins.
-        self.arguments: list[tuple[_Noted, list[torch.Tensor], list[int]]] = []
+        self.arguments: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
 
 
 class Recomputation:
@@ -115,13 +116,13 @@ class Recomputation:
         self._lock = threading.RLock()
         self._thread = threading.local()  # .trying
         self._regions: dict[int, _Region] = {}  # by module
-        self._round: _Round | None = None
-        self._looked_at: list[_Noted] = []  # calls of the last round that was
+        self._round: _ForwardPass | None = None
+        self._looked_at: list[_NotedCall] = []  # calls of the last round that was
         self._verdicts: dict[Any, Verdict] = {}  # by kind of call
         self._spared_bytes = 0
         self._asked_bytes = 0  # to spare, when calls were chosen last
         self._needed_bytes = 0  # when a round was to be looked at last
-        self._pause, self._rounds_left = _FIRST_PAUSE, 0
+        self._pause, self._rounds_left, self._short_rounds = _FIRST_PAUSE, 0, 0
         self._original: _Original | None = None
         self._ended = False
         self._in_backward = False
@@ -180,13 +181,15 @@ class Recomputation:
                 "refusals": refusals,
             }
 
-    def on_round(self, needed_bytes: int) -> int:
+    def on_round(self, needed_bytes: int, was_short: bool = True) -> int:  # noqa: FBT001, FBT002
         """Choose for the round that begins.
 
         Parameters
         ----------
         needed_bytes : int
             That rounds like the last one keep too much.
+        was_short : bool
+            Whether live memory was evicted in the last one.
 
         Returns
         -------
@@ -203,7 +206,8 @@ class Recomputation:
             if looked_at is not None:
                 self._looked_at = looked_at.calls
                 return self._choose(needed_bytes)
-            if needed_bytes <= 0:
+            self._short_rounds = self._short_rounds + 1 if was_short else 0
+            if needed_bytes <= 0 or (self._spared_bytes and self._short_rounds < _SHORT_ROUNDS):
                 return 0
             asked_bytes = self._spared_bytes + needed_bytes
             if self._looked_at and asked_bytes > self._asked_bytes:
@@ -215,7 +219,7 @@ class Recomputation:
             self._needed_bytes = needed_bytes
             less, self._spared_bytes, self._asked_bytes = self._spared_bytes, 0, 0
             self._regions.clear()
-            self._round = _Round()
+            self._round = _ForwardPass()
             return -less
 
     def on_backward(self) -> None:
@@ -248,7 +252,7 @@ class Recomputation:
         calls = [
             None
             if each.verdict is None or each.verdict.refusal
-            else Call(each.end, each.spared_bytes, each.verdict.seconds)
+            else ModuleCall(each.end, each.spared_bytes, each.verdict.seconds)
             for each in self._looked_at
         ]
         regions: dict[int, _Region] = {}
@@ -302,7 +306,7 @@ class Recomputation:
             *tensors,  # torch learns from them whose random numbers to draw again
             use_reentrant=False,
             preserve_rng_state=region.verdict.is_random,
-            context_fn=lambda: _both_runs(module, tensors, region.verdict.changing),
+            context_fn=lambda: _both_runs(module, tensors, region.verdict),
         )
 
     def _may_look(self) -> bool:
@@ -317,17 +321,17 @@ class Recomputation:
 
     def _noted(
         self,
-        there: _Round,
+        there: _ForwardPass,
         original: _Original,
         module: torch.nn.Module,
         args: Any,
         kwargs: Any,
     ) -> Any:
-        """Call a module, and take notes."""
+        """ModuleCall a module, and take notes."""
         tensors = arguments_in(args, kwargs)
         number = there.calls_of.get(id(module), 0)
         there.calls_of[id(module)] = number + 1
-        noted = _Noted(weakref.ref(module), number, signature_of(tensors or ()))
+        noted = _NotedCall(weakref.ref(module), number, signature_of(tensors or ()))
         there.calls.append(noted)
         there.under_way.append(noted)
         kind, before = None, None
@@ -403,20 +407,28 @@ class _First:
         Which one is called.
     tensors : list of torch.Tensor
         Its arguments.
-    changing : tuple of str
-        Names of the buffers that a call changes.
+    verdict : Verdict
+        Of its trial.
     """
 
     def __init__(
-        self, module: torch.nn.Module, tensors: list[torch.Tensor], changing: tuple[str, ...]
+        self, module: torch.nn.Module, tensors: list[torch.Tensor], verdict: Verdict
     ) -> None:
-        self.module, self.changing = module, changing
+        self.module, self.verdict = module, verdict
         self.used = [*tensors, *module.parameters()]
         self.versions = [each._version for each in self.used]
         self.buffers: list[torch.Tensor] = []  # copies, as they were before
 
+    def changing(self) -> list[torch.Tensor]:
+        """Return the buffers that a call changes; without counting what is done to them.
+
+        Autograd may keep a buffer.
+        """
+        return [self.module.get_buffer(name).data for name in self.verdict.changing]
+
     def __enter__(self) -> None:
-        self.buffers = [self.module.get_buffer(name).clone() for name in self.changing]
+        if self.verdict.needs_buffers:
+            self.buffers = _copies(self.changing())
 
     def __exit__(self, *_: object) -> None:
         """Leave everything as it is."""
@@ -427,27 +439,32 @@ class _Again:
 
     def __init__(self, first: _First) -> None:
         self._first = first
-        self._now: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._now: list[torch.Tensor] = []
 
     def __enter__(self) -> None:
         first = self._first
         for each, version in zip(first.used, first.versions, strict=True):
             if each._version != version:
                 raise changed(each, version)
-        # Without counting it as a change: autograd may keep a buffer.
-        there = [first.module.get_buffer(name).data for name in first.changing]
-        self._now = [(each, each.clone()) for each in there]
-        for each, then in zip(there, first.buffers, strict=True):
-            each.copy_(then)
+        self._now = _copies(first.changing())
+        if first.buffers:
+            torch._foreach_copy_(first.changing(), first.buffers)
 
     def __exit__(self, *_: object) -> None:
-        for each, now in self._now:
-            each.copy_(now)
+        if self._now:
+            torch._foreach_copy_(self._first.changing(), self._now)
         self._now = []
 
 
+def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    found = [torch.empty_like(each) for each in tensors]
+    if found:
+        torch._foreach_copy_(found, tensors)
+    return found
+
+
 def _both_runs(
-    module: torch.nn.Module, tensors: list[torch.Tensor], changing: tuple[str, ...]
+    module: torch.nn.Module, tensors: list[torch.Tensor], verdict: Verdict
 ) -> tuple[_First, _Again]:
-    first = _First(module, tensors, changing)
+    first = _First(module, tensors, verdict)
     return first, _Again(first)
