@@ -236,7 +236,7 @@ class CopiedActivations:
         elif demand.on_keep(demand_bytes):
             self._hosts.ask_again()
             if self._relieve is not None:
-                less_bytes = self._relieve(demand.needed_bytes or 0, demand.was_short)
+                less_bytes = self._relieve(demand.excess_bytes, demand.was_short)
                 self._relieved_bytes += less_bytes
                 demand.on_less(less_bytes)
                 if self._relieved_bytes and not demand.was_short:

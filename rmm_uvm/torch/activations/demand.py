@@ -16,6 +16,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 MARGIN_FRACTION = 1 / 16  # of the budget: what comes between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
+_LITTLE_OF_MARGIN = 4
 _SETTLED_MARGINS = 2  # that most may fall by, where it was enough
 _MOVED_ROUNDS = 2  # after everything got another place, in which evictions say little
 _SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
@@ -82,6 +83,12 @@ class ActivationDemand:
     def room_bytes(self) -> int:
         """What may live on the device at a look."""
         return self._budget_bytes - self._margin_bytes
+
+    @property
+    def excess_bytes(self) -> int:
+        """What has to leave, with little to spare: what is computed again is never on its way."""
+        spare_bytes = self._margin_bytes - self._margin_bytes // _LITTLE_OF_MARGIN
+        return max((self.needed_bytes or 0) - spare_bytes, 0)
 
     def is_first_look(self, *, backward: bool) -> bool:
         """Whether a look is the first one in a round, which begins with a forward pass."""
@@ -176,6 +183,7 @@ class ActivationDemand:
             ((max(most - nbytes, 0), begin) for most, begin in self._rounds), maxlen=_ROUNDS
         )
         self._peak_bytes = max(self._peak_bytes - nbytes, 0)
+        self._most_bytes = max(self._most_bytes - nbytes, 0)
         if self.needed_bytes is not None:
             self.needed_bytes = max(self.needed_bytes - nbytes, 0)
 

@@ -11,8 +11,9 @@ from itertools import accumulate
 
 __all__ = ["ModuleCall", "chosen"]
 
-_MOST_FRACTION = 1 / 2  # of what is needed, that one call spares: it comes back as a whole
-_LEAST_FRACTION = 1 / 256
+_LEAST_FRACTION = 1 / 256  # of what is needed, that one call spares
+
+_LATE_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,24 @@ class ModuleCall:
         calls within this one.
     spared_bytes : int
         What autograd keeps of it, that it need not keep if the module is run again.
+    kept_later_bytes : int
+        What autograd keeps after its end: in the backward pass that is gone before this one is run
+        again.
     seconds : float
         How long it takes to run again.
     """
 
     end: int
     spared_bytes: int
+    kept_later_bytes: int
     seconds: float
 
 
 def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
     """Return the numbers of calls to run again, none within another; fewer where not enough spare.
 
-    Those that take the least time for each byte come first, and of equals the earlier one. What is
-    run again comes back as a whole: so none spares more than half of what is needed, and the last
-    one, for which nothing that was kept later could make room, does not count.
+    Those that take the least time for each byte come first, and of equals the earlier one. A module
+    that is run again needs its memory once more: what was kept later has to have made room for it.
 
     Parameters
     ----------
@@ -51,21 +55,53 @@ def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
 
     Examples
     --------
-    A module with two calls within, and a module of its own:
+    A module with two calls within, and one after it:
 
-    >>> told = (3, 50, 3.0), (2, 20, 0.5), (3, 20, 2.5), (4, 40, 2.0)
+    >>> told = (3, 50, 40, 3.0), (2, 20, 70, 0.5), (3, 20, 40, 2.5), (4, 40, 0, 2.0)
     >>> calls = [ModuleCall(*each) for each in told]
-    >>> chosen(calls, 100)  # the first as a whole: its parts alone spare too little
-    [0, 3]
-    >>> chosen(calls, 40)
-    [1, 2]
+    >>> chosen(calls, 20)
+    [1]
+    >>> chosen(calls, 30)  # not the last one, for which nothing makes room
+    [0]
     """
     sizes = [
-        0 if call is None or not _is_fit(call.spared_bytes, needed_bytes) else call.spared_bytes
+        0
+        if call is None or call.spared_bytes < needed_bytes * _LEAST_FRACTION
+        else call.spared_bytes
         for call in calls
     ]
+    while True:
+        picked = _picked(calls, sizes, needed_bytes)
+        late = _too_late(calls, sizes, picked, needed_bytes)
+        if not late:
+            return picked
+        # The fewer there are, the less room is needed: those before the last may be right by then.
+        for number in late[-(len(late) // _LATE_PARTS) - 1 :]:
+            sizes[number] = 0
+
+
+def _too_late(
+    calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: list[int], needed_bytes: int
+) -> list[int]:
+    """Return those for which there is no room when they are run again."""
+    late = []
+    before_bytes = 0
+    spared_bytes = min(needed_bytes, sum(sizes[number] for number in picked))
+    for number in picked:
+        call = calls[number]
+        assert call is not None
+        if before_bytes + call.kept_later_bytes < spared_bytes:
+            late.append(number)
+        before_bytes += sizes[number]
+    return late
+
+
+def _picked(
+    calls: Sequence[ModuleCall | None], sizes: Sequence[int], needed_bytes: int
+) -> list[int]:
     picked: set[int] = set()
-    while not picked or _spared(sizes, picked) < needed_bytes:
+    spared_bytes = 0
+    while spared_bytes < needed_bytes:
         best = _next(calls, sizes, picked)
         if best is None:
             break
@@ -73,15 +109,8 @@ def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
         assert found is not None
         picked -= set(range(best, found.end))
         picked.add(best)
+        spared_bytes = sum(sizes[each] for each in picked)
     return sorted(picked)
-
-
-def _is_fit(spared_bytes: int, needed_bytes: int) -> bool:
-    return needed_bytes * _LEAST_FRACTION <= spared_bytes <= needed_bytes * _MOST_FRACTION
-
-
-def _spared(sizes: Sequence[int], picked: set[int]) -> int:
-    return sum(sizes[each] for each in picked) - sizes[max(picked)]
 
 
 def _next(calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: set[int]) -> int | None:

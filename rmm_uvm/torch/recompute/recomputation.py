@@ -64,6 +64,7 @@ class _NotedCall:
     signature: tuple[Any, ...]
     end: int = 0
     kept: dict[int, int] = field(default_factory=dict)  # bytes, by storage
+    kept_until_bytes: int = 0  # of the whole pass, when it ended
     spared_bytes: int = 0
     verdict: Verdict | None = None
 
@@ -75,18 +76,20 @@ class _Region:
     module: weakref.ref[torch.nn.Module]
     signature: tuple[Any, ...]
     verdict: Verdict
-    numbers: set[int]  # which of its calls in a round
-    calls: int = 0  # in this round
+    calls_of_pass: int
+    numbers: set[int]  # which of those
+    calls: int = 0
 
 
 class _ForwardPass:
     """Takes notes of one forward pass."""
 
     def __init__(self) -> None:
-        self.thread = threading.get_ident()
+        self.thread: int | None = None  # the one that makes the first call
         self.calls: list[_NotedCall] = []
         self.under_way: list[_NotedCall] = []
         self.seen: set[int] = set()  # storages that autograd kept
+        self.kept_bytes = 0
         self.calls_of: dict[int, int] = {}  # by module
         # With their versions: what may be changed until the backward pass begins.
         self.arguments: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
@@ -116,8 +119,9 @@ class Recomputation:
         self._lock = threading.RLock()
         self._thread = threading.local()  # .trying
         self._regions: dict[int, _Region] = {}  # by module
-        self._round: _ForwardPass | None = None
-        self._looked_at: list[_NotedCall] = []  # calls of the last round that was
+        self._is_next_looked_at = self._is_new = False
+        self._pass: _ForwardPass | None = None  # that is looked at now
+        self._looked_at: _ForwardPass | None = None  # the last one that was
         self._verdicts: dict[Any, Verdict] = {}  # by kind of call
         self._spared_bytes = 0
         self._asked_bytes = 0  # to spare, when calls were chosen last
@@ -133,7 +137,7 @@ class Recomputation:
         regions, called = self._regions, self._called
 
         def _call_impl(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if id(module) in regions or self._round is not None:
+            if id(module) in regions or self._pass is not None:
                 return called(original, module, args, kwargs)
             return original(module, *args, **kwargs)
 
@@ -143,7 +147,8 @@ class Recomputation:
     def end(self) -> None:
         """Run nothing again any more, but for graphs that are there."""
         self._ended = True
-        self._round = None
+        self._pass = None
+        self._is_next_looked_at = False
         self._regions.clear()
         if torch.nn.Module._call_impl is self._ours and self._original is not None:
             torch.nn.Module._call_impl = self._original  # type: ignore[method-assign]
@@ -151,7 +156,7 @@ class Recomputation:
     @property
     def is_looking(self) -> bool:
         """Whether this round is looked at: then autograd's hooks have to be told of all."""
-        return self._round is not None
+        return self._pass is not None
 
     @property
     def spared_bytes(self) -> int:
@@ -199,12 +204,11 @@ class Recomputation:
         with self._lock:
             if self._ended:
                 return 0
-            looked_at, self._round = self._round, None
             self._in_backward = False
-            for region in self._regions.values():
-                region.calls = 0
-            if looked_at is not None:
-                self._looked_at = looked_at.calls
+            if self._pass is not None:
+                return 0
+            if self._is_new:
+                self._is_new = False
                 return self._choose(needed_bytes)
             self._short_rounds = self._short_rounds + 1 if was_short else 0
             if needed_bytes <= 0 or (self._spared_bytes and self._short_rounds < _SHORT_ROUNDS):
@@ -219,7 +223,7 @@ class Recomputation:
             self._needed_bytes = needed_bytes
             less, self._spared_bytes, self._asked_bytes = self._spared_bytes, 0, 0
             self._regions.clear()
-            self._round = _ForwardPass()
+            self._is_next_looked_at = True
             return -less
 
     def on_backward(self) -> None:
@@ -228,43 +232,61 @@ class Recomputation:
             return
         with self._lock:
             self._in_backward = True
-            if self._round is None:
-                return
-            for noted, tensors, versions in self._round.arguments:
-                if [each._version for each in tensors] != versions:
-                    noted.verdict = Verdict("its arguments are changed after its call")
-            self._round.arguments.clear()
+            there, self._pass = self._pass, None
+            if there is not None:
+                for noted, tensors, versions in there.arguments:
+                    if [each._version for each in tensors] != versions:
+                        noted.verdict = Verdict("its arguments are changed after its call")
+                there.arguments.clear()
+                self._looked_at, self._is_new = there, True
+            elif self._is_next_looked_at:  # from its first call on
+                self._is_next_looked_at, self._pass = False, _ForwardPass()
 
     def kept(self, tensor: torch.Tensor) -> None:
         """Take note that autograd keeps a tensor, in a round that is looked at."""
-        there = self._round
+        there = self._pass
         if there is None or not there.under_way or there.thread != threading.get_ident():
             return
         storage = _storage_of(tensor, self._device)
         if storage is None or storage[0] in there.seen:
             return
         there.seen.add(storage[0])
+        there.kept_bytes += storage[1]
         for noted in there.under_way:
             noted.kept[storage[0]] = storage[1]
 
     def _choose(self, needed_bytes: int) -> int:
         """Choose calls that spare so much; return how much more that is than before."""
+        there = self._looked_at
+        assert there is not None
         calls = [
             None
             if each.verdict is None or each.verdict.refusal
-            else ModuleCall(each.end, each.spared_bytes, each.verdict.seconds)
-            for each in self._looked_at
+            else ModuleCall(
+                each.end,
+                each.spared_bytes,
+                there.kept_bytes - each.kept_until_bytes,
+                each.verdict.seconds,
+            )
+            for each in there.calls
         ]
         regions: dict[int, _Region] = {}
         spared_bytes = 0
         for number in chosen(calls, needed_bytes):
-            noted = self._looked_at[number]
+            noted = there.calls[number]
             module = noted.module()
             if module is None:
                 continue
             assert noted.verdict is not None
             region = regions.setdefault(
-                id(module), _Region(noted.module, noted.signature, noted.verdict, set())
+                id(module),
+                _Region(
+                    noted.module,
+                    noted.signature,
+                    noted.verdict,
+                    there.calls_of[id(module)],
+                    set(),
+                ),
             )
             region.numbers.add(noted.number_of_module)
             spared_bytes += noted.spared_bytes
@@ -279,12 +301,13 @@ class Recomputation:
     def _called(self, original: _Original, module: torch.nn.Module, args: Any, kwargs: Any) -> Any:
         if not self._may_look():
             return original(module, *args, **kwargs)
-        there, region = self._round, self._regions.get(id(module))
-        if there is not None and there.thread == threading.get_ident():
+        there, region = self._pass, self._regions.get(id(module))
+        if there is not None and there.thread in (None, threading.get_ident()):
+            there.thread = threading.get_ident()
             return self._noted(there, original, module, args, kwargs)
         if region is None or region.module() is not module:
             return original(module, *args, **kwargs)
-        number, region.calls = region.calls, region.calls + 1
+        number, region.calls = region.calls, (region.calls + 1) % region.calls_of_pass
         tensors = arguments_in(args, kwargs)
         if (
             number not in region.numbers
@@ -348,6 +371,7 @@ class Recomputation:
         finally:
             there.under_way.remove(noted)
             noted.end = len(there.calls)
+            noted.kept_until_bytes = there.kept_bytes
         stays = {
             storage[0]: storage[1]
             for each in (tensors or ())

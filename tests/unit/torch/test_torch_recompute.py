@@ -54,7 +54,7 @@ def blocks(count: int = 8) -> nn.Sequential:
 
 @contextmanager
 def recomputing(needed_bytes: int) -> Iterator[Trainer]:
-    """Run modules again to spare so much, from the third step on; the second one is looked at."""
+    """Run modules again to spare so much, from the third step on; the second is looked at."""
     trainer = Trainer(needed_bytes)
     before = nn.Module._call_impl
     trainer.recompute.begin()
@@ -91,7 +91,7 @@ class Trainer:
     def forward(self, work: Callable[[], Any]) -> Any:
         self.rounds += 1
         if self.needed_bytes:
-            self.recompute.on_round(self.needed_bytes if self.rounds <= 2 else 0)
+            self.recompute.on_round(self.needed_bytes if self.rounds <= 3 else 0)
         kept: dict[int, torch.UntypedStorage] = {}
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -393,21 +393,59 @@ def test_copies_take_only_what_cannot_be_spared(is_short: bool) -> None:
 
 
 @pytest.mark.parametrize("needed_bytes", [100, 1000, 5000, 100_000])
-def test_enough_is_chosen_none_within_another_and_the_last_does_not_count(
+def test_enough_is_chosen_none_within_another_and_there_is_room_to_run_again(
     needed_bytes: int,
 ) -> None:
     generator = random.Random(needed_bytes)
     calls: list[ModuleCall | None] = []
+    ends = []
     for _ in range(20):
         first, parts = len(calls), [generator.randrange(1, 300) for _ in range(5)]
-        calls.append(ModuleCall(first + 6, sum(parts) + 10, generator.random()))
-        calls += [
-            ModuleCall(first + 2 + n, part, generator.random()) for n, part in enumerate(parts)
-        ]
+        ends += [(first + 6, sum(parts)), *((first + 2 + n, part) for n, part in enumerate(parts))]
+        calls += [None] * 6
+    total_bytes = sum(spared for end, spared in ends[::6])
+    kept_bytes = 0
+    for number, (end, spared_bytes) in enumerate(ends):
+        kept_bytes += spared_bytes if number % 6 else 0
+        until_bytes = kept_bytes + (0 if number % 6 else spared_bytes)
+        later_bytes = total_bytes - until_bytes
+        calls[number] = ModuleCall(end, spared_bytes, later_bytes, generator.random())
+
     found = chosen(calls, needed_bytes)
+
     picked = [call for number in found if (call := calls[number]) is not None]
-    spared = [call.spared_bytes for call in picked]
     assert all(one.end <= other for one, other in zip(picked, found[1:], strict=False))
-    assert all(each <= needed_bytes / 2 for each in spared)
-    assert needed_bytes > 5000 or sum(spared[:-1]) >= needed_bytes
-    assert sum(spared[:-1]) <= needed_bytes + 2 * max(spared)
+    spared = 0
+    for call in picked:
+        assert spared + call.kept_later_bytes >= min(needed_bytes, total_bytes // 2)
+        spared += call.spared_bytes
+    assert spared >= min(needed_bytes, total_bytes // 2) or needed_bytes > total_bytes
+    assert spared <= needed_bytes + max((call.spared_bytes for call in picked), default=0)
+
+
+def test_calls_of_one_module_are_told_apart_in_every_pass() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = Block()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(6):
+                x = self.block(x)
+            return x
+
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return Shared()
+
+    losses, _, kept_bytes = of_reference(make, steps=9)
+    with recomputing(kept_bytes // 3) as trainer:
+        model = make()
+        assert trainer.train(model, 3) == losses[:3]
+        (region,) = trainer.recompute._regions.values()
+        assert 0 < len(region.numbers) < region.calls_of_pass == 6
+        less_bytes = trainer.kept_bytes
+        for steps in (1, 5):
+            trainer.train(model, steps)
+            assert trainer.kept_bytes == less_bytes
+    assert less_bytes < 0.8 * kept_bytes
