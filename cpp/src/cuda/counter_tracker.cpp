@@ -1,55 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-#include <rmm_uvm/cuda/counter_tracker.hpp>
-#include <rmm_uvm/driver/memory.hpp>
+#include "tools_answers.hpp"
 
-#include <cerrno>
-#include <cstring>
+#include <rmm_uvm/cuda/counter_tracker.hpp>
+
 #include <string>
 #include <utility>
 
 namespace rmm_uvm::cuda {
-namespace {
-
-[[nodiscard]] availability why_tools_do_not_open(int error)
+counter_page::counter_page(std::shared_ptr<system_calls> system, std::size_t bytes) noexcept
+  : system_{std::move(system)}, bytes_{bytes}, page_{system_->map(bytes)}
 {
-  std::string const path{uvm_tools::tools_path};
-  switch (error) {
-    case ENOENT:
-      return availability::no(path +
-                              " does not exist: \"nvidia-modprobe -u\" makes it; in a "
-                              "container, hand it in beside /dev/nvidia-uvm");
-    case EACCES:
-    case EPERM: return availability::no(path + " may not be opened by this user");
-    default: return availability::no(path + " cannot be opened: " + std::strerror(error));
-  }
-}
-
-/** @brief What an ioctl of the tools interface answered: its own error, or the driver's status. */
-[[nodiscard]] availability answered(int error, std::uint32_t status, std::string const& what)
-{
-  if (error < 0) { return availability::no(what + ": " + std::strerror(-error)); }
-  if (status != 0) { return availability::no(what + " (status " + std::to_string(status) + ")"); }
-  return availability::yes();
-}
-
-}  // namespace
-
-counter_page::counter_page(std::shared_ptr<system_calls> system) noexcept
-  : system_{std::move(system)}, page_{system_->map(page_bytes)}
-{
-  if (page_ != nullptr && system_->wipe_on_fork(page_, page_bytes) != 0) {
-    system_->unmap(std::exchange(page_, nullptr), page_bytes);
+  if (page_ != nullptr && system_->wipe_on_fork(page_, bytes_) != 0) {
+    system_->unmap(std::exchange(page_, nullptr), bytes_);
   }
 }
 
 counter_page::~counter_page()
 {
-  if (valid()) { system_->unmap(page_, page_bytes); }
+  if (valid()) { system_->unmap(page_, bytes_); }
 }
 
 counter_page::counter_page(counter_page&& other) noexcept
-  : system_{std::move(other.system_)}, page_{std::exchange(other.page_, nullptr)}
+  : system_{std::move(other.system_)},
+    bytes_{other.bytes_},
+    page_{std::exchange(other.page_, nullptr)}
 {
 }
 

@@ -7,6 +7,7 @@
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/cuda/kernel_counters.hpp>
+#include <rmm_uvm/cuda/kernel_moves.hpp>
 
 #include <algorithm>
 #include <string>
@@ -173,6 +174,15 @@ cuda_driver::~cuda_driver()
   for (auto* const stream : own_streams_) {
     if (stream != nullptr) { static_cast<void>(api_.stream_destroy(stream)); }
   }
+}
+
+opened_move_queue cuda_driver::open_moves()
+{
+  // Without them nobody knows how much more moves than windows see.
+  if (auto counted = counters_->available(); !counted.available) {
+    return {nullptr, std::move(counted)};
+  }
+  return kernel_moves::open(*this);
 }
 
 status cuda_driver::memory(device_memory& memory) noexcept

@@ -148,7 +148,20 @@ void line_account::freed(int, memory_range range, stream_handle) noexcept
 
 void line_account::moved(memory_range within, std::size_t bytes, traffic what) noexcept
 {
-  if (!process_.here()) { return; }
+  if (process_.here()) { share_out(within, bytes, true, what); }
+}
+
+void line_account::estimated(memory_range seen, std::uint64_t bytes, traffic what) noexcept
+{
+  if (process_.here() && seen.bytes > 0) { share_out(seen, bytes, false, what); }
+}
+
+/** @brief What moved is its owners'. @param exactly it was no more than there is of their memory */
+void line_account::share_out(memory_range within,
+                             std::uint64_t bytes,
+                             bool exactly,
+                             traffic what) noexcept
+{
   std::lock_guard const lock{mutex_};
   if (!open_) { return; }
   auto first = pieces_.upper_bound(within.address);
@@ -162,14 +175,16 @@ void line_account::moved(memory_range within, std::size_t bytes, traffic what) n
     owned_bytes += part_of(*each);
   }
   // Which of the pages moved is not told where only some did: then each owner has its share.
-  std::size_t rest_bytes = std::min(bytes, owned_bytes);
+  auto rest_bytes = exactly ? std::min<std::uint64_t>(bytes, owned_bytes)
+                            : static_cast<std::uint64_t>(static_cast<unsigned __int128>(bytes) *
+                                                         owned_bytes / within.bytes);
   add(paths_[nobody].moved, bytes - rest_bytes, what);
   if (what != traffic::dropped && what != traffic::renewed) { run_.advance(bytes); }
   std::size_t rest_owned = owned_bytes;
   for (auto each = first; each != last && rest_bytes > 0; ++each) {
     auto const part = part_of(*each);
     auto const share =
-      static_cast<std::size_t>(static_cast<unsigned __int128>(rest_bytes) * part / rest_owned);
+      static_cast<std::uint64_t>(static_cast<unsigned __int128>(rest_bytes) * part / rest_owned);
     rest_bytes -= share;
     rest_owned -= part;
     if (share > 0) { enter(each->second, share, what); }

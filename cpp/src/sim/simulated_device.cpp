@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the simulated device, and has its commands that move no pages.
 #include <rmm_uvm/sim/simulated_device.hpp>
+#include <rmm_uvm/sim/simulated_moves.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -93,7 +94,7 @@ simulated_device::simulated_device(simulated_device_config const& features, node
     view_{gpu_, allocations_}
 {
   auto const model       = gpu_.enter();
-  gpu_.account().traffic = &traffic_observers();
+  gpu_.account().traffic = features.tells_moves ? &traffic_observers() : nullptr;
 }
 
 simulated_device::~simulated_device()
@@ -104,6 +105,18 @@ simulated_device::~simulated_device()
   gpu_.account().tallies.clear();
   gpu_.account().traffic = nullptr;
   gpu_.node().publish();
+}
+
+opened_move_queue simulated_device::open_moves()
+{
+  if (auto const planned = answers_.refusal_met_by("open_moves")) { return {nullptr, *planned}; }
+  if (auto counted = counters_.available(); !counted.available) {
+    return {nullptr, std::move(counted)};
+  }
+  if (!info_.concurrent_managed_access.available) {
+    return {nullptr, info_.concurrent_managed_access};
+  }
+  return {std::make_unique<simulated_moves>(gpu_, answers_), availability::yes()};
 }
 
 status simulated_device::order(stream_handle later, stream_handle earlier) noexcept

@@ -88,6 +88,13 @@ class simulated_node::listener final : public migration_listener {
         tally->to_host(cause, pages);
       }
     }
+    for (auto* const window : accounts_[program].windows) {
+      if (window->moves.size() < window->moves.capacity()) {
+        window->moves.push_back({pages, pages.bytes, way == direction::to_device, cause});
+      } else {
+        ++window->lost;
+      }
+    }
     auto const* const slot = accounts_[program].traffic;
     if (auto* const observer = slot == nullptr ? nullptr : slot->get(); observer != nullptr) {
       auto const block = va_block_floor(pages.address);

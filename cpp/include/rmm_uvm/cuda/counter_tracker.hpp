@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/cuda/uvm_tools.hpp>
 #include <rmm_uvm/driver/availability.hpp>
+#include <rmm_uvm/driver/memory.hpp>
 
 #include <array>
 #include <cstddef>
@@ -18,14 +19,16 @@ namespace rmm_uvm::cuda {
 using processor_id = std::optional<std::array<std::uint8_t, 16>>;
 
 /**
- * @brief One page of this process that the kernel driver adds totals to.
+ * @brief Pages of this process that the kernel driver writes to: totals, or a queue.
  *
- * Wiped in a forked child. The driver has pinned the page: were the child to share it, the next
+ * Wiped in a forked child. The driver has pinned them: were the child to share one, the next
  * write of the parent could leave the parent with a copy that nobody adds to any more.
  */
 class counter_page {
  public:
-  explicit counter_page(std::shared_ptr<system_calls> system) noexcept;
+  /** @param bytes whole pages, and a power of two of them */
+  explicit counter_page(std::shared_ptr<system_calls> system,
+                        std::size_t bytes = page_bytes) noexcept;
   ~counter_page();
   counter_page(counter_page&& other) noexcept;
   counter_page& operator=(counter_page&&)      = delete;
@@ -39,6 +42,8 @@ class counter_page {
   {
     return reinterpret_cast<std::uint64_t>(page_);
   }
+  /** @brief The same, for us. */
+  [[nodiscard]] void* data() const noexcept { return page_; }
   /** @brief A total: one memory load. */
   [[nodiscard]] std::uint64_t total(uvm_tools::counter which) const noexcept
   {
@@ -48,6 +53,7 @@ class counter_page {
 
  private:
   std::shared_ptr<system_calls> system_;
+  std::size_t bytes_;
   void* page_;
 };
 

@@ -53,6 +53,7 @@ class cuda_driver final : public uvm_driver {
 
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *counters_; }
+  [[nodiscard]] opened_move_queue open_moves() override;
   status memory(device_memory& memory) noexcept override;
   status unmanaged_bytes(std::size_t& bytes) noexcept override;
   [[nodiscard]] int device_count() noexcept override;

@@ -8,6 +8,7 @@
 #include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/memory_advice.hpp>
+#include <rmm_uvm/driver/move_queue.hpp>
 #include <rmm_uvm/driver/neighbor_load.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/status.hpp>
@@ -67,6 +68,12 @@ class uvm_driver {
 
   /** @brief Observations of the same device; lives as long as the driver. */
   [[nodiscard]] virtual migration_counters const& counters() const noexcept = 0;
+
+  /** @brief Opens what tells for short windows which pages move; see there. Takes milliseconds. */
+  [[nodiscard]] virtual opened_move_queue open_moves()
+  {
+    return {nullptr, availability::no("this driver does not tell which pages move")};
+  }
 
   /** @brief Reads free and total device memory. @param[out] memory set on success */
   virtual status memory(device_memory& memory) noexcept = 0;
@@ -299,11 +306,13 @@ class uvm_driver {
    * tell what they were asked to discard.
    */
   [[nodiscard]] observer_slot& traffic_observers() noexcept { return traffic_; }
+  /** @brief Whether they are told what did move, and not what was asked for. */
+  [[nodiscard]] virtual bool tells_moves() const noexcept { return false; }
   /** @brief Parts of memory were found on the device that nobody asked for. A model has told. */
   void note_faulted(memory_range part) noexcept
   {
     auto* const observer = traffic_.get();
-    if (observer != nullptr && !info().simulated) {
+    if (observer != nullptr && !tells_moves()) {
       observer->moved(part, part.bytes, traffic::faulted);
     }
   }
@@ -318,7 +327,7 @@ class uvm_driver {
     auto const counted = where.is_host() || where.device_id == info().device_id;
     if (result.ok() && counted) { commands_.prefetched(range.bytes, where); }
     if (auto* const observer = traffic_.get();
-        observer != nullptr && result.ok() && !info().simulated) {
+        observer != nullptr && result.ok() && !tells_moves()) {
       bool const comes = where.device_id == info().device_id;
       observer->moved(range, range.bytes, comes ? traffic::asked : traffic::evicted);
     }

@@ -132,6 +132,12 @@ class line_account final : public memory_observer {
   void freed(int device_id, memory_range range, stream_handle stream) noexcept override;
   void touched(int, memory_range, bool, bool) noexcept override {}
   void moved(memory_range within, std::size_t bytes, traffic what) noexcept override;
+  /**
+   * @brief So many bytes moved, as far as one can tell: a part of a range was seen to.
+   * @param seen what was seen
+   * @param bytes for how many that stands; more than were seen, as a rule
+   */
+  void estimated(memory_range seen, std::uint64_t bytes, traffic what) noexcept;
   [[nodiscard]] bool finished() const noexcept override { return !open_ || !process_.here(); }
 
   /** @brief Ignores what it is told from now on; reads no frames when this has returned. */
@@ -152,6 +158,7 @@ class line_account final : public memory_observer {
   [[nodiscard]] std::uint32_t path_here();
   [[nodiscard]] std::uint32_t line_of(code_place const& place);
   void forget(memory_range range);
+  void share_out(memory_range within, std::uint64_t bytes, bool exactly, traffic what) noexcept;
   void enter(piece& owner, std::uint64_t bytes, traffic what) noexcept;
   void retire(object_account const& object) noexcept;
 

@@ -36,6 +36,7 @@ struct simulated_device_config {
   bool concurrent_managed_access{true};  ///< false models WSL2
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
+  bool tells_moves{true};                ///< false: in windows only, as a GPU
   bool host_pages{true};                 ///< false models an operating system that does not tell
   bool direct_migration{false};          ///< `migrate`, past libcuda
   bool integrated{false};                ///< device memory is host memory: no pages move
@@ -69,7 +70,7 @@ class simulated_device final : public uvm_driver {
    * @param node not null
    * @param gpu its number; no other device may be the same one
    * @param features `backing`, `concurrent_managed_access`, `discard`, `counters`,
-   *        `direct_migration` and `places_at_once` count; none of a node is `integrated`
+   *        `tells_moves`, `direct_migration` and `places_at_once` count; none of a node is `integrated`
    */
   simulated_device(std::shared_ptr<simulated_node> node,
                    unsigned gpu,
@@ -92,6 +93,8 @@ class simulated_device final : public uvm_driver {
   // The seam.
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] simulated_counters const& counters() const noexcept override { return counters_; }
+  [[nodiscard]] opened_move_queue open_moves() override;
+  [[nodiscard]] bool tells_moves() const noexcept override { return config_.tells_moves; }
   [[nodiscard]] std::optional<std::size_t> resident_managed_bytes() const noexcept override
   {
     return gpu_.account().resident_bytes.load(std::memory_order_relaxed);

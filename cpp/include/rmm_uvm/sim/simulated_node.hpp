@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/driver/move_queue.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
@@ -28,6 +29,12 @@ enum class node_topology : std::uint8_t {
   nvswitch,  ///< all, at the peer rate
   pairs,     ///< 0 and 1, 2 and 3, ... by NVLink
   pcie       ///< none
+};
+
+/** @brief What moved while a window was open; with the node's mutex. */
+struct simulated_window {
+  std::vector<seen_move> moves;  ///< as many as there is room for
+  std::uint64_t lost{0};
 };
 
 /** @brief How a node is made. */
@@ -73,6 +80,7 @@ class simulated_node {
     // With the mutex:
     model_counters published;  // what the others and the tallies have been told
     std::vector<migration_tally*> tallies;
+    std::vector<simulated_window*> windows;  // those that are open
     observer_slot const* traffic{nullptr};  // of the program's device, while that lives
   };
 
