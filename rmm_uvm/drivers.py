@@ -88,6 +88,7 @@ def simulated_device(
     concurrent_managed_access: bool = True,
     discard: bool = True,
     counters: bool = True,
+    tells_moves: bool = True,
     direct_migration: bool = False,
     integrated: bool = False,
     numa_node: int | None = None,
@@ -110,6 +111,9 @@ def simulated_device(
     concurrent_managed_access, discard, counters : bool
         Features that the device has; without them it behaves like WSL2, an old driver, or a kernel
         without UVM tools.
+    tells_moves : bool
+        Accounts of lines are told every byte that moves. Without it, as of a GPU, they are told
+        what was asked for, and see the rest in short windows.
     direct_migration : bool
         Migrations past libcuda (`UvmDriver.migrate`); budgets then use them.
     integrated : bool
@@ -176,6 +180,7 @@ def simulated_device(
         concurrent_managed_access=concurrent_managed_access,
         discard=discard,
         counters=counters,
+        tells_moves=tells_moves,
         direct_migration=direct_migration,
         integrated=integrated,
         numa_node=numa_node,

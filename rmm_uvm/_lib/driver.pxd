@@ -4,7 +4,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libcpp cimport bool
-from libcpp.memory cimport shared_ptr
+from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 
@@ -92,11 +92,20 @@ cdef extern from "rmm_uvm/driver/memory_observer.hpp" namespace "rmm_uvm" nogil:
 
 cdef extern from "rmm_uvm/driver/observer_slot.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass observer_slot:
+        memory_observer* get() noexcept
         bool taken() noexcept
         bool attach(shared_ptr[memory_observer]) except +
         void detach(const memory_observer*) noexcept
         void set_account(shared_ptr[memory_observer]) except +
         void end_account(const memory_observer*) noexcept
+
+cdef extern from "rmm_uvm/driver/move_queue.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass move_queue:
+        pass
+
+    cdef cppclass opened_move_queue:
+        unique_ptr[move_queue] queue
+        availability opened
 
 cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass device_info:
@@ -118,6 +127,8 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass uvm_driver:
         const device_info& info() noexcept
         const migration_counters& counters() noexcept
+        opened_move_queue open_moves() except +
+        bool tells_moves() noexcept
         status memory(device_memory&) noexcept
         int device_count() noexcept
         availability open_neighbor(int) except +

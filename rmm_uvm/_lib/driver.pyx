@@ -104,6 +104,11 @@ cdef class UvmDriver:
         """Devices that this process sees; their ordinals are below it."""
         return dereference(self.handle).device_count()
 
+    @property
+    def tells_moves(self):
+        """Whether accounts are told what did move, and not what was asked for: a model's are."""
+        return dereference(self.handle).tells_moves()
+
     def set_account(self, MemoryObserver account not None):
         """Tell an account of what moves from now on, as well as others that are told."""
         dereference(self.handle).traffic_observers().set_account(account.handle)

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from typing_extensions import disjoint_base
 
-from rmm_uvm._lib.driver import MemoryObserver
+from rmm_uvm._lib.driver import MemoryObserver, UvmDriver
 
 _Moved: TypeAlias = tuple[int, int, int, int, int, int]
 _Stretches: TypeAlias = tuple[int, ...]
@@ -22,3 +22,12 @@ class LineAccount(MemoryObserver):
         int,
         int,
     ]: ...
+
+@disjoint_base
+class MoveWindows:
+    def __init__(self, driver: UvmDriver, account: LineAccount) -> None: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def refused(self) -> str: ...
+    def totals(self) -> tuple[int, int, int, int, int, int]: ...

@@ -66,6 +66,11 @@ cdef extern from "rmm_uvm/mr/bounded_resource.hpp" namespace "rmm_uvm::mr" nogil
     cdef cppclass bounded_resource:
         bounded_resource(any_resource[device_accessible], size_t) except +
 
+cdef extern from "rmm_uvm/mr/observed_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass observed_resource:
+        observed_resource(any_resource[device_accessible], int) except +
+        observer_slot& observers() noexcept
+
 cdef extern from * nogil:
     """
     #include <cuda/memory_resource>
@@ -101,6 +106,8 @@ cdef extern from *:  # overloads of the template that RMM's .pxd defines
         simulated_cuda_memory_resource&) except +
     optional[device_async_resource_ref] make_device_async_resource_ref(
         bounded_resource&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        observed_resource&) except +
 
 
 cdef class ManagedMemoryResource(DeviceMemoryResource):
@@ -125,3 +132,7 @@ cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
 cdef class _BoundedResource(DeviceMemoryResource):
     cdef unique_ptr[bounded_resource] resource
     cdef object asking
+
+
+cdef class ObservedResource(UpstreamResourceAdaptor):
+    cdef unique_ptr[observed_resource] resource

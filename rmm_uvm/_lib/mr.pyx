@@ -29,6 +29,7 @@ from rmm_uvm._lib.mr cimport (
     bounded_resource,
     make_device_async_resource_ref,
     managed_memory_resource,
+    observed_resource,
     simulated_cuda_memory_resource,
     trim_outcome,
     try_deallocate_in,
@@ -532,6 +533,46 @@ cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
         self.driver = device
         self.resource.reset(new simulated_cuda_memory_resource(device.model))
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+
+@cython.no_gc_clear
+cdef class ObservedResource(UpstreamResourceAdaptor):
+    """A resource of anybody's, whose allocations and frees accounts are told of.
+
+    Parameters
+    ----------
+    upstream_mr : rmm.mr.DeviceMemoryResource
+        Who allocates.
+    device_id : int
+        The device that its memory is of.
+
+    Notes
+    -----
+    Thread-safe. Where one is over another in a chain, the outer one tells.
+    """
+
+    def __cinit__(self, DeviceMemoryResource upstream_mr, int device_id):
+        self.resource.reset(new observed_resource(any_of(upstream_mr.get_mr()), device_id))
+        self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+    def __dealloc__(self):
+        # Before the upstream wrapper goes, for the same reason as in RMM's own adaptors.
+        with nogil:
+            self.c_ref.reset()
+            self.resource.reset()
+
+    def set_account(self, MemoryObserver account not None):
+        """Tell an account from now on, as well as others."""
+        dereference(self.resource).observers().set_account(account.handle)
+
+    def end_account(self, MemoryObserver account not None):
+        """End that; nothing if it is not told."""
+        dereference(self.resource).observers().end_account(account.handle.get())
+
+    @property
+    def observed(self):
+        """Whether anybody is told."""
+        return dereference(self.resource).observers().get() != NULL
 
 
 cdef class _BoundedResource(DeviceMemoryResource):

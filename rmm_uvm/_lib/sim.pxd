@@ -180,6 +180,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool concurrent_managed_access
         bool discard
         bool counters
+        bool tells_moves
         bool direct_migration
         bool integrated
         optional[int] numa_node

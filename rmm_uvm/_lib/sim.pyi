@@ -23,6 +23,7 @@ class SimulatedDevice(UvmDriver):
         concurrent_managed_access: bool = True,
         discard: bool = True,
         counters: bool = True,
+        tells_moves: bool = True,
         direct_migration: bool = False,
         integrated: bool = False,
         numa_node: int | None = None,

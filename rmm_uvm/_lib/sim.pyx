@@ -103,6 +103,7 @@ cdef class SimulatedDevice(UvmDriver):
         bool concurrent_managed_access=True,
         bool discard=True,
         bool counters=True,
+        bool tells_moves=True,
         bool direct_migration=False,
         bool integrated=False,
         numa_node=None,
@@ -120,6 +121,7 @@ cdef class SimulatedDevice(UvmDriver):
         config.concurrent_managed_access = concurrent_managed_access
         config.discard = discard
         config.counters = counters
+        config.tells_moves = tells_moves
         config.direct_migration = direct_migration
         config.integrated = integrated
         if numa_node is not None:

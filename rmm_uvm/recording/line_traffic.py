@@ -8,7 +8,15 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 
-__all__ = ["CallPath", "LineSum", "LineTraffic", "MovedBytes", "MovedObject", "ProgramLine"]
+__all__ = [
+    "CallPath",
+    "LineSum",
+    "LineTraffic",
+    "LineWindows",
+    "MovedBytes",
+    "MovedObject",
+    "ProgramLine",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,11 +51,13 @@ class MovedBytes:
         Copied to the device because the budget, a prefetch or a hint asked for it. What a new
         allocation gets first is not among them: it has no contents.
     faulted_bytes : int
-        Copied to the device by page faults, as far as they are known.
+        Copied to the device by page faults, as far as they are known; where there are windows,
+        an estimate.
     evicted_bytes : int
         Left the device to make room.
     read_back_bytes : int
-        Went to the host because the CPU used it; known on simulated devices only.
+        Went to the host because the CPU used it; known on simulated devices, and estimated where
+        there are windows.
     dropped_bytes : int
         Given up without a copy, after the program had freed it.
     returned_bytes : int
@@ -187,6 +197,48 @@ class LineSum:
 
 
 @dataclasses.dataclass(frozen=True)
+class LineWindows:
+    """The windows of a kernel driver's event queue, of which page faults are estimated.
+
+    Parameters
+    ----------
+    windows : int
+        How many.
+    open_seconds, run_seconds : float
+        How long they were open, all together, and how long they could be.
+    faulted_bytes, seen_bytes : int
+        That came by page faults in that time, about, and those of them that windows saw.
+    lost_moves : int
+        That the queue had no room for.
+    """
+
+    windows: int
+    open_seconds: float
+    run_seconds: float
+    faulted_bytes: int
+    seen_bytes: int
+    lost_moves: int = 0
+
+    @property
+    def told(self) -> str:
+        """How good the estimate is, in a few words.
+
+        Examples
+        --------
+        >>> LineWindows(12, 0.05, 2.5, 1 << 30, 1 << 25).told
+        '12 windows, 2.0 % of the run, which saw 3 % of the faulted bytes'
+        """
+        number = f"{self.windows} window" + "s" * (self.windows != 1)
+        open_percent = 100 * self.open_seconds / max(self.run_seconds, 1e-9)
+        seen_percent = 100 * self.seen_bytes / max(self.faulted_bytes, 1)
+        lost = f"; {self.lost_moves} moves were lost" if self.lost_moves else ""
+        return (
+            f"{number}, {open_percent:.1f} % of the run, which saw {seen_percent:.0f} % of the "
+            f"faulted bytes{lost}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class LineTraffic:
     """What moved, by lines, call paths and allocations.
 
@@ -205,6 +257,8 @@ class LineTraffic:
         less than ever.
     peak_stretch : int or None
         In which stretch of the run, from 0 on, that was; None: earlier than what is told of.
+    windows : LineWindows or None
+        Of which page faults and evictions are estimated; None where they are not.
     """
 
     how: str = ""
@@ -213,6 +267,7 @@ class LineTraffic:
     objects: tuple[MovedObject, ...] = ()
     peak_bytes: int = 0
     peak_stretch: int | None = 0
+    windows: LineWindows | None = None
 
     @property
     def holds_together(self) -> bool:

@@ -254,6 +254,7 @@ def as_dict(recording: Recording) -> dict[str, Any] | None:
         return None
     return {
         "how": lines.how,
+        "windows": None if lines.windows is None else dataclasses.asdict(lines.windows),
         "lines": [_where(line) for line in lines.lines],
         "culprits": [
             {**_where(one.line.line), "fault": one.fault.value, "told": blamed(one, lines)}

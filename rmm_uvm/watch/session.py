@@ -136,6 +136,9 @@ class Session:
         self._watched = {device.facts.device_id: device for device in watched}
         self.devices: tuple[RecordedDevice, ...] = tuple(device.facts for device in watched)
         self._driver_version = driver_version(watched)
+        if settings.lines and not off:  # before the first sample: it moves memory to see that it can
+            self._lines = WatchedLines({i: device.driver for i, device in self._watched.items()})
+            opened.callback(self._lines.close)
         sampler = Sampler(
             [sources.slot_of(device, faults=settings.faults) for device in watched],
             round(settings.interval_seconds * 1e9),
@@ -158,9 +161,6 @@ class Session:
                 origin_ns,
             )
             opened.callback(self._tracing.close)
-        if settings.lines and not off:
-            self._lines = WatchedLines([facts.device_id for facts in self.devices])
-            opened.callback(self._lines.close)
         self._chains = {
             facts.device_id: WatchedChain(facts.device_id, sampler, self._observe)
             for facts in self.devices
@@ -285,6 +285,8 @@ class Session:
     def round(self) -> None:
         """Look at what changes slowly. The advisor's thread does before each look."""
         self._refresh(self._chains)
+        if self._lines is not None:
+            self._lines.look()
         if self._attribution is not None:
             self._attribution.look(self.elapsed_seconds())
         if self._tracing is not None and (sampler := self._samples.sampler) is not None:

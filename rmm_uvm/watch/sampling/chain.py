@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import rmm
 
 from rmm_uvm._lib.driver import LevelSource, UvmDriver
-from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm._lib.mr import ManagedMemoryResource, ObservedResource, UvmResourceAdaptor
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.residency.statistics import ResidencyStatistics
@@ -31,7 +31,10 @@ __all__ = [
     "chain_names",
     "driver_of",
     "foreign_levels",
+    "end_observing",
     "known_devices",
+    "observe",
+    "observed",
     "own_adaptor",
 ]
 
@@ -69,7 +72,8 @@ def chain(device_id: int) -> Iterator[Any]:
     for _ in range(_DEEPEST):
         if mr is None:
             return
-        yield mr
+        if not isinstance(mr, ObservedResource):  # it changes nothing
+            yield mr
         mr = getattr(mr, "upstream_mr", None)
 
 
@@ -87,6 +91,39 @@ def driver_of(device_id: int) -> UvmDriver | None:
     """Return the driver that a device's chain runs on, if any of it is ours."""
     drivers = (getattr(mr, "driver", None) for mr in chain(device_id))
     return next((driver for driver in drivers if isinstance(driver, UvmDriver)), None)
+
+
+def observed(device_id: int) -> ObservedResource | None:
+    """Return what tells accounts of a device's outermost resource; None where nothing does."""
+    mr = rmm.mr.get_per_device_resource(device_id) if device_id in known_devices() else None
+    return mr if isinstance(mr, ObservedResource) else None
+
+
+def observe(device_id: int) -> ObservedResource | None:
+    """Put what tells accounts over a chain of RMM's own resources, unless it is there.
+
+    None where the chain is ours, or its source is no managed memory.
+    """
+    found = observed(device_id)
+    resources = list(chain(device_id))
+    ours = any(isinstance(mr, UvmResourceAdaptor) for mr in resources)
+    if found is not None or ours or not resources or not _is_managed(resources[-1]):
+        return found
+    made = ObservedResource(resources[0], device_id)
+    rmm.mr.set_per_device_resource(device_id, made)
+    return made
+
+
+def end_observing(device_id: int) -> None:
+    """Take that away where nobody is told any more."""
+    found = observed(device_id)
+    if found is not None and not found.observed:
+        rmm.mr.set_per_device_resource(device_id, found.upstream_mr)
+
+
+def _is_managed(source: Any) -> bool:
+    kinds = (ManagedMemoryResource, rmm.mr.ManagedMemoryResource)
+    return isinstance(source, kinds) or type(source).__name__ == "CudaAsyncManagedMemoryResource"
 
 
 def foreign_levels(device_id: int) -> Levels | None:

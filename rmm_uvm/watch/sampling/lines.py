@@ -9,66 +9,88 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from rmm_uvm._lib.lines import LineAccount
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.lines import LineAccount, MoveWindows
 from rmm_uvm._lib.mr import UvmResourceAdaptor, begin_account, end_account
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.line_traffic import (
     CallPath,
     LineTraffic,
+    LineWindows,
     MovedBytes,
     MovedObject,
     ProgramLine,
 )
 from rmm_uvm.support.user_line import outermost_of_program, users_place
-from rmm_uvm.watch.sampling import chain
+from rmm_uvm.support.process_lock import ProcessLock
+from rmm_uvm.watch.sampling import chain, replaced
 
 __all__ = ["WatchedLines"]
 
 _MOST_CHARACTERS = 80  # of a line's text: enough to know it by, and reports are passed on
 _OWN_FRAME = ("<listcomp>", "<setcomp>", "<dictcomp>")  # before Python 3.12
 _INNER = re.compile(r"(?:^|\.)(?:<locals>\.)?<(?:listcomp|setcomp|dictcomp|genexpr)>")
-_NO_POOL = "lines are told of memory of rmm_uvm's pool, and there was none"
+_NO_POOL = "lines are told of managed memory, of a pool of rmm_uvm or of RMM, and there was none"
 _SIMULATED = "every byte that moved on the simulated device is known"
 _BUDGET = "what the budget moved is known, and page faults as far as the budget found them"
-_ASKED = (
-    "prefetches and hints count as asked for, whether or not it moved; what the kernel driver "
-    "evicts and page faults are not known without a budget"
-)
+_ASKED = "prefetches and hints count as asked for, whether or not it moved"
+_UNKNOWN = "what the kernel driver evicts and page faults are not known without a budget"
 
 
 class WatchedLines:
-    """An account of traffic by line, for pools of ours on some devices.
+    """An account of traffic by line, for managed memory of RMM's resources on some devices.
 
     Parameters
     ----------
-    device_ids : sequence of int
-        CUDA ordinals.
+    drivers : mapping of int to UvmDriver or None
+        By CUDA ordinal; None where a device cannot be reached.
 
     Notes
     -----
     Thread-safe. Keeps no pool alive.
     """
 
-    def __init__(self, device_ids: Sequence[int]) -> None:
-        self._device_ids = tuple(device_ids)
+    def __init__(self, drivers: Mapping[int, UvmDriver | None]) -> None:
+        self._drivers = dict(drivers)
         self._how = ""
         self._refused = ""
+        self._lock = ProcessLock()
+        self._windows: dict[int, MoveWindows] = {}
+        self._seen: tuple[LineWindows | None, str] | None = None  # once it is closed
+        self._no_windows: dict[int, str] = {}  # why a device has none
         self._account: LineAccount | None = None
         try:
             self._account = LineAccount()
         except AvailabilityError as error:
             self._refused = str(error)
-        else:
-            begin_account(self._account)
+            return
+        begin_account(self._account)
+        for device_id in self._drivers:  # before the account is told of anything
+            self._open_windows(device_id, chain.own_adaptor(device_id))
+        self.look()
+        replaced.tell(self.look)
 
     def observe(self, adaptor: UvmResourceAdaptor) -> None:
         """Keep account of what an adaptor allocates from now on; those made later are told of."""
         if self._account is not None:
             adaptor.set_account(self._account)
             self._look(adaptor)
+            self._open_windows(adaptor.driver.info.device_id, adaptor)
+
+    def look(self) -> None:
+        """Keep account of what the resources allocate that devices have now."""
+        for device_id, driver in tuple(self._drivers.items()):
+            if (adaptor := chain.own_adaptor(device_id)) is not None:
+                self.observe(adaptor)
+                continue
+            others = None if driver is None else chain.observe(device_id)
+            if others is not None and driver is not None and self._account is not None:
+                others.set_account(self._account)
+                driver.set_account(self._account)
+                self._how = _SIMULATED if driver.tells_moves else _ASKED
 
     @property
     def available(self) -> Availability:
@@ -81,10 +103,22 @@ class WatchedLines:
         if self._account is None:
             return
         end_account(self._account)
-        for adaptor in map(chain.own_adaptor, self._device_ids):
-            if adaptor is not None:
+        replaced.end_telling(self.look)
+        with self._lock():
+            for windows in self._windows.values():
+                windows.stop()
+            self._seen = self._totals(), self._told(self._totals())
+            self._windows.clear()
+            drivers, self._drivers = self._drivers, {}  # what was watched may go
+        for device_id, driver in drivers.items():
+            if (adaptor := chain.own_adaptor(device_id)) is not None:
                 self._look(adaptor)
                 adaptor.end_account(self._account)
+            if (others := chain.observed(device_id)) is not None:
+                others.end_account(self._account)
+                chain.end_observing(device_id)
+            if driver is not None:
+                driver.end_account(self._account)
         self._account.close()
 
     def recorded(self) -> LineTraffic | None:
@@ -123,8 +157,9 @@ class WatchedLines:
             )
             paths[lines] = paths[lines].joined(path) if lines in paths else path
             number_of.append(order.setdefault(lines, len(order)))
+        windows, told = self._seen or (self._totals(), self._told(self._totals()))
         return LineTraffic(
-            self._how,
+            self._how if self._how != _ASKED else f"{_ASKED}; {told}",
             tuple(
                 ProgramLine(file, number, function, _text(file, number))
                 for file, function, number in distinct
@@ -135,10 +170,54 @@ class WatchedLines:
                 for number, path, nbytes, live, moved in told_objects
             ),
             *peak,
+            windows=windows,
         )
 
+    def _open_windows(self, device_id: int, adaptor: UvmResourceAdaptor | None) -> None:
+        """Open windows on a device where nobody else tells what its kernel driver moves."""
+        with self._lock():
+            driver = self._drivers.get(device_id)
+            if driver is not None and not driver.tells_moves:
+                self._open_windows_of(driver, device_id, adaptor)
+
+    def _open_windows_of(
+        self, driver: UvmDriver, device_id: int, adaptor: UvmResourceAdaptor | None
+    ) -> None:
+        assert self._account is not None
+        windows = self._windows.get(device_id)
+        if adaptor is not None and adaptor.budget is not None:
+            if windows is not None:
+                windows.stop()
+            return
+        if windows is None and device_id not in self._no_windows:
+            try:
+                self._windows[device_id] = windows = MoveWindows(driver, self._account)
+            except AvailabilityError as error:
+                self._no_windows[device_id] = str(error)
+        if windows is not None:
+            windows.start()
+
+    def _totals(self) -> LineWindows | None:
+        """Return what the windows of all devices saw; None where there are none."""
+        if not self._windows:
+            return None
+        totals = [windows.totals() for windows in self._windows.values()]
+        number, open_ns, run_ns, *rest = map(sum, zip(*totals, strict=True))
+        return LineWindows(number, open_ns / 1e9, run_ns / 1e9, *rest)
+
+    def _told(self, windows: LineWindows | None) -> str:
+        """Return how well page faults are known, where accounts are told what was asked for."""
+        if windows is None:
+            reason = next(iter(self._no_windows.values()), "")
+            return f"{_UNKNOWN}{': ' if reason else ''}{reason}"
+        told = f"faulted and evicted are estimated from windows: {windows.told}"
+        if not windows.faulted_bytes:
+            told = "nothing came by page faults"
+        refused = next(filter(None, (each.refused for each in self._windows.values())), "")
+        return f"{told}; then {refused}" if refused else told
+
     def _look(self, adaptor: UvmResourceAdaptor) -> None:
-        if adaptor.driver.info.simulated:
+        if adaptor.driver.tells_moves:
             self._how = _SIMULATED
         else:
             self._how = _BUDGET if adaptor.budget is not None else _ASKED
