@@ -136,7 +136,8 @@ class Session:
         self._watched = {device.facts.device_id: device for device in watched}
         self.devices: tuple[RecordedDevice, ...] = tuple(device.facts for device in watched)
         self._driver_version = driver_version(watched)
-        if settings.lines and not off:  # before the first sample: it moves memory to see that it can
+        if settings.lines and not off:
+            # Before the first sample: windows move memory to see that they work.
             self._lines = WatchedLines({i: device.driver for i, device in self._watched.items()})
             opened.callback(self._lines.close)
         sampler = Sampler(

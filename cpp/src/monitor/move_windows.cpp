@@ -191,10 +191,10 @@ void move_windows::core::loop(std::atomic<bool> const& cancelled) noexcept
 /** @brief Reads the counters. @return whether something moves by itself */
 bool move_windows::core::look() noexcept
 {
-  auto const moved   = driver_->counters().read();
-  auto const asked   = driver_->commands();
-  bool const comes   = coming_.look(moved.host_to_device_bytes, asked.prefetched_to_device_bytes);
-  bool const leaves  = leaving_.look(moved.device_to_host_bytes, asked.prefetched_to_host_bytes);
+  auto const moved  = driver_->counters().read();
+  auto const asked  = driver_->commands();
+  bool const comes  = coming_.look(moved.host_to_device_bytes, asked.prefetched_to_device_bytes);
+  bool const leaves = leaving_.look(moved.device_to_host_bytes, asked.prefetched_to_host_bytes);
   return comes || leaves;
 }
 
@@ -239,14 +239,14 @@ void move_windows::core::enter() noexcept
       }
     }
     if (seen == 0) { continue; }
-    auto const all = way.estimate(seen);
+    auto const all            = way.estimate(seen);
     std::uint64_t seen_so_far = 0;
     std::uint64_t told        = 0;
     for (auto const& move : moves_) {
       if (move.to_device != to_device || was_asked_for(move)) { continue; }
       seen_so_far += move.bytes;
       auto const until = scaled(all, seen_so_far, seen);
-      auto const what  = to_device                                  ? traffic::faulted
+      auto const what  = to_device                                 ? traffic::faulted
                          : move.cause == migration_cause::eviction ? traffic::evicted
                                                                    : traffic::read_back;
       account_->estimated(move.within, until - std::exchange(told, until), what);

@@ -60,6 +60,7 @@ class moving_driver final : public uvm_driver {
     }
     system->migrate(
       address_space, facts.uuid, where.is_host() ? 0 : bytes, where.is_host() ? bytes : 0);
+    system->enter(address_space, {0, 1, from(where), to(where), 0, range.address, bytes, {}});
     system->map_for_cpu(range.address, range.bytes, where.is_host());
     return moves;
   }
@@ -84,6 +85,12 @@ class moving_driver final : public uvm_driver {
   status synchronize(stream_handle) noexcept override { return {}; }
 
  private:
+  [[nodiscard]] static std::uint8_t from(location where) noexcept
+  {
+    return where.is_host() ? 1 : 0;
+  }
+  [[nodiscard]] static std::uint8_t to(location where) noexcept { return where.is_host() ? 0 : 1; }
+
   cuda::no_counters none_{"not needed"};
 };
 

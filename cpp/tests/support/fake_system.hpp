@@ -7,8 +7,10 @@
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/cuda/uvm_tools.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -49,6 +51,10 @@ class fake_system final : public cuda::system_calls {
   std::uint32_t migrate_status{0};     ///< what the kernel driver's migration answers
   bool migrations_move{true};          ///< false: they answer and do nothing
   bool migrations_lose{false};         ///< they destroy what they move
+  std::size_t entry_bytes{sizeof(cuda::uvm_tools::migration_entry)};  ///< of a queue's entries
+  std::uint32_t queue_status{0};       ///< what it answers to who asks for a queue
+  std::uint32_t events_status{0};      ///< what it answers to who asks for events
+  bool enters{true};                   ///< false: moves do not reach queues
   bool neighbors_reached{true};        ///< false: migrations to other GPUs do nothing
   std::set<std::uint64_t> beside;      ///< begins of what is on other GPUs
   std::set<std::uint64_t> host_pages;  ///< pages that are mapped for the CPU
@@ -88,6 +94,30 @@ class fake_system final : public cuda::system_calls {
   {
     add(address_space, &gpu, cuda::uvm_tools::counter::bytes_to_device, to_device);
     add(address_space, &gpu, cuda::uvm_tools::counter::bytes_to_host, to_host);
+  }
+  /** @brief Pages move: every queue that is told migrations has an entry, if there is room. */
+  void enter(int address_space, cuda::uvm_tools::migration_entry entry)
+  {
+    std::lock_guard const lock{mutex};
+    if (!enters) { return; }
+    entry.type = cuda::uvm_tools::migration_event;
+    for (auto& [number, queue] : opened) {
+      if (queue.entries == 0 || queue.address_space != address_space || queue.flags != 1U << 2U) {
+        continue;
+      }
+      auto& control    = *reinterpret_cast<cuda::uvm_tools::queue_control*>(queue.page);
+      auto const mask  = static_cast<std::uint32_t>(queue.entries - 1);
+      auto const after = (control.put_behind + 1) & mask;
+      if (after == (control.get_behind & mask)) {
+        ++control.dropped[cuda::uvm_tools::migration_event];
+        continue;
+      }
+      auto* const to = queue.queue + (control.put_behind & mask) * entry_bytes;
+      std::memset(to, 0, entry_bytes);
+      std::memcpy(to, &entry, std::min(entry_bytes, sizeof entry));
+      control.put_ahead = after;
+      __atomic_store_n(&control.put_behind, after, __ATOMIC_RELEASE);
+    }
   }
   /** @brief A GPU, or the CPU, faults. CPU faults reach trackers of all processors only. */
   void fault(int address_space, uuid const* gpu, std::uint64_t faults)
@@ -154,6 +184,7 @@ class fake_system final : public cuda::system_calls {
     }
     std::lock_guard const lock{mutex};
     if (int const error = failing("ioctl")) { return -error; }
+    if (request == cuda::uvm_tools::flush_events) { return 0; }
     auto& file = opened.at(descriptor);
     if (request == cuda::uvm_tools::init_tracker) {
       auto& init       = *static_cast<cuda::uvm_tools::init_tracker_parameters*>(argument);
@@ -162,13 +193,24 @@ class fake_system final : public cuda::system_calls {
         init.status = 0x16;  // NV_ERR_ILLEGAL_ACTION
         return 0;
       }
+      if (init.queue_buffer_size != 0 && queue_status != 0) {
+        init.status = queue_status;
+        return 0;
+      }
       file.address_space = space;
+      file.entries       = init.queue_buffer_size;
+      file.queue         = reinterpret_cast<char*>(init.queue_buffer);
       file.page          = reinterpret_cast<std::uint64_t*>(init.control_buffer);
       file.all           = init.all_processors != 0;
       file.gpu           = init.processor;
       return 0;
     }
     auto& count = *static_cast<cuda::uvm_tools::count_parameters*>(argument);
+    if (request == cuda::uvm_tools::enable_events) { count.status = events_status; }
+    if (request == cuda::uvm_tools::enable_events && events_status == 0) {
+      file.flags = count.flags;
+    }
+    if (request == cuda::uvm_tools::disable_events) { file.flags = 0; }
     if (request == cuda::uvm_tools::enable_count) { file.flags |= count.flags; }
     if (request == cuda::uvm_tools::disable_count) { file.flags &= ~count.flags; }
     return 0;
@@ -243,6 +285,8 @@ class fake_system final : public cuda::system_calls {
     int pid{-1};            // of a process descriptor
     int address_space{-1};  // of a copied descriptor, or a tracker
     std::uint64_t* page{nullptr};
+    std::uint64_t entries{0};  // of a queue; its page is the queue's control
+    char* queue{nullptr};
     bool all{false};
     uuid gpu{};
     std::uint64_t flags{0};
@@ -329,7 +373,7 @@ class fake_system final : public cuda::system_calls {
     for (auto const& [number, tracker] : opened) {
       bool const matches = tracker.all || (gpu != nullptr && tracker.gpu == *gpu);
       if (tracker.page != nullptr && tracker.address_space == address_space && matches &&
-          (tracker.flags & cuda::uvm_tools::flag(which)) != 0) {
+          tracker.entries == 0 && (tracker.flags & cuda::uvm_tools::flag(which)) != 0) {
         __atomic_fetch_add(tracker.page + static_cast<unsigned>(which), amount, __ATOMIC_RELAXED);
       }
     }

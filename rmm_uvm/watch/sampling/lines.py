@@ -24,8 +24,8 @@ from rmm_uvm.recording.line_traffic import (
     MovedObject,
     ProgramLine,
 )
-from rmm_uvm.support.user_line import outermost_of_program, users_place
 from rmm_uvm.support.process_lock import ProcessLock
+from rmm_uvm.support.user_line import outermost_of_program, users_place
 from rmm_uvm.watch.sampling import chain, replaced
 
 __all__ = ["WatchedLines"]
@@ -125,7 +125,7 @@ class WatchedLines:
         """Return what is known so far; None where nothing can be."""
         if self._account is None or not self._how:
             return None
-        read_lines, told_paths, told_objects, *peak = self._account.report()
+        read_lines, told_paths, told_objects, peak_bytes, peak_stretch = self._account.report()
         told_lines = [(file, _function(name), number) for file, name, number in read_lines]
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
         files = [file for file, _, _ in distinct]
@@ -169,8 +169,9 @@ class WatchedLines:
                 MovedObject(number, number_of[path], nbytes, live, MovedBytes(*moved))
                 for number, path, nbytes, live, moved in told_objects
             ),
-            *peak,
-            windows=windows,
+            peak_bytes,
+            peak_stretch,
+            windows,
         )
 
     def _open_windows(self, device_id: int, adaptor: UvmResourceAdaptor | None) -> None:

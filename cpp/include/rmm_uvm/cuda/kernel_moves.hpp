@@ -63,9 +63,9 @@ class kernel_moves final : public move_queue {
   int owner_;           // the process that opened it
   counter_page control_;
   counter_page entries_;
-  descriptor tools_;            // after the pages: closing it ends their use, and must come first
-  std::uint8_t device_{0};      // its number for the kernel driver
-  std::uint64_t dropped_{0};    // that were counted until the last window
+  descriptor tools_;          // after the pages: closing it ends their use, and must come first
+  std::uint8_t device_{0};    // its number for the kernel driver
+  std::uint64_t dropped_{0};  // that were counted until the last window
 };
 
 }  // namespace rmm_uvm::cuda

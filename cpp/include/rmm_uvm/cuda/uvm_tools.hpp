@@ -14,10 +14,10 @@
  */
 namespace rmm_uvm::cuda::uvm_tools {
 
-inline constexpr char const* device_path     = "/dev/nvidia-uvm";
-inline constexpr char const* tools_path      = "/dev/nvidia-uvm-tools";
-inline constexpr unsigned long init_tracker  = 56;  ///< UVM_TOOLS_INIT_EVENT_TRACKER
-inline constexpr unsigned long enable_events = 58;  ///< UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS
+inline constexpr char const* device_path      = "/dev/nvidia-uvm";
+inline constexpr char const* tools_path       = "/dev/nvidia-uvm-tools";
+inline constexpr unsigned long init_tracker   = 56;  ///< UVM_TOOLS_INIT_EVENT_TRACKER
+inline constexpr unsigned long enable_events  = 58;  ///< UVM_TOOLS_EVENT_QUEUE_ENABLE_EVENTS
 inline constexpr unsigned long disable_events = 59;  ///< UVM_TOOLS_EVENT_QUEUE_DISABLE_EVENTS
 inline constexpr unsigned long enable_count   = 60;  ///< UVM_TOOLS_ENABLE_COUNTERS
 inline constexpr unsigned long disable_count  = 61;  ///< UVM_TOOLS_DISABLE_COUNTERS
@@ -27,7 +27,8 @@ inline constexpr unsigned long flush_events   = 67;  ///< UVM_TOOLS_FLUSH_EVENTS
 struct init_tracker_parameters {
   std::uint64_t queue_buffer{0};       ///< page-aligned memory for entries
   std::uint64_t queue_buffer_size{0};  ///< so many entries, a power of two
-  std::uint64_t control_buffer{0};  ///< page-aligned page that the totals are added to, or a queue's
+  std::uint64_t control_buffer{
+    0};  ///< page-aligned page that the totals are added to, or a queue's
   std::array<std::uint8_t, 16> processor{};  ///< GPU UUID, unless all
   std::uint32_t all_processors{0};
   std::uint32_t uvm_descriptor{0};  ///< on `device_path`, bound to an address space
@@ -80,7 +81,7 @@ struct queue_control {
   std::uint32_t get_ahead;
   std::uint32_t get_behind;  ///< the reader's: entries before it may be overwritten
   std::uint32_t put_ahead;
-  std::uint32_t put_behind;                ///< the kernel driver's: entries before it are there
+  std::uint32_t put_behind;               ///< the kernel driver's: entries before it are there
   std::array<std::uint64_t, 64> dropped;  ///< by type: there was no room for so many
 };
 static_assert(sizeof(queue_control) == 528);

@@ -15,7 +15,7 @@ namespace rmm_uvm {
 
 /** @brief Pages that moved between the host and the device, and why. */
 struct seen_move {
-  memory_range within;   ///< the pages, or what they are part of
+  memory_range within;  ///< the pages, or what they are part of
   std::uint64_t bytes{0};
   bool to_device{false};
   migration_cause cause{migration_cause::unknown};
@@ -28,7 +28,8 @@ struct seen_move {
  */
 class move_queue {
  public:
-  static constexpr std::size_t most_moves = std::size_t{1} << 14U;  ///< in a window; others are lost
+  static constexpr std::size_t most_moves = std::size_t{1}
+                                            << 14U;  ///< in a window; others are lost
 
   move_queue()                             = default;
   move_queue(move_queue const&)            = delete;

@@ -70,7 +70,8 @@ class simulated_device final : public uvm_driver {
    * @param node not null
    * @param gpu its number; no other device may be the same one
    * @param features `backing`, `concurrent_managed_access`, `discard`, `counters`,
-   *        `tells_moves`, `direct_migration` and `places_at_once` count; none of a node is `integrated`
+   *        `tells_moves`, `direct_migration` and `places_at_once` count; none of a node is
+   * `integrated`
    */
   simulated_device(std::shared_ptr<simulated_node> node,
                    unsigned gpu,

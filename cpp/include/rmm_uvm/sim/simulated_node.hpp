@@ -81,7 +81,7 @@ class simulated_node {
     model_counters published;  // what the others and the tallies have been told
     std::vector<migration_tally*> tallies;
     std::vector<simulated_window*> windows;  // those that are open
-    observer_slot const* traffic{nullptr};  // of the program's device, while that lives
+    observer_slot const* traffic{nullptr};   // of the program's device, while that lives
   };
 
   /** @brief The model, locked, and told whose operations follow. */
