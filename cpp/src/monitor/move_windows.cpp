@@ -3,6 +3,7 @@
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/monitor/move_windows.hpp>
 #include <rmm_uvm/monitor/steady_clock.hpp>
+#include <rmm_uvm/process/forks.hpp>
 #include <rmm_uvm/process/own_thread.hpp>
 #include <rmm_uvm/process/process_mark.hpp>
 
@@ -17,8 +18,6 @@
 namespace rmm_uvm::monitor {
 namespace {
 
-constexpr auto patience_with_a_device = std::chrono::seconds{5};
-
 [[nodiscard]] std::uint64_t scaled(std::uint64_t bytes, std::uint64_t by, std::uint64_t of) noexcept
 {
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(bytes) * by / of);
@@ -29,49 +28,11 @@ constexpr auto patience_with_a_device = std::chrono::seconds{5};
   return move.cause == migration_cause::user || move.cause == migration_cause::unknown;
 }
 
-/** @brief What one direction moves, and how much of that nobody asked for. */
-class one_way {
- public:
-  /** @brief Takes the readings of now. @return whether more moved than was asked for meanwhile */
-  bool look(std::uint64_t moved, std::uint64_t asked) noexcept
-  {
-    bool const unasked = moved - moved_ > asked - asked_;
-    moved_             = moved;
-    asked_             = asked;
-    return unasked;
-  }
-  /** @brief A window saw so many bytes that somebody asked for. */
-  void saw_asked(std::uint64_t bytes) noexcept { seen_asked_ += bytes; }
-  /**
-   * @brief How much moved unasked since the last estimate.
-   * @param seen so many bytes of it were seen; others may ask, too, whom the driver does not know
-   */
-  [[nodiscard]] std::uint64_t estimate(std::uint64_t seen) noexcept
-  {
-    auto const by_us  = asked_ - asked_before_;
-    auto const rest   = moved_ - moved_before_ - std::min(moved_ - moved_before_, by_us);
-    auto const others = seen_asked_ - std::min(seen_asked_, by_us);
-    auto const told   = seen + others == 0 ? rest : scaled(rest, seen, seen + others);
-    moved_before_     = moved_;
-    asked_before_     = asked_;
-    seen_asked_       = 0;
-    return std::max(seen, told);
-  }
-  /** @brief Begins again. */
-  void skip() noexcept
-  {
-    moved_before_ = moved_;
-    asked_before_ = asked_;
-    seen_asked_   = 0;
-  }
-
- private:
-  std::uint64_t moved_{0};
-  std::uint64_t asked_{0};
-  std::uint64_t moved_before_{0};
-  std::uint64_t asked_before_{0};
-  std::uint64_t seen_asked_{0};
-};
+[[nodiscard]] traffic traffic_of(seen_move const& move) noexcept
+{
+  if (move.to_device) { return traffic::faulted; }
+  return move.cause == migration_cause::eviction ? traffic::evicted : traffic::read_back;
+}
 
 }  // namespace
 
@@ -100,11 +61,56 @@ class move_windows::core final : public std::enable_shared_from_this<move_window
   void abandon() noexcept { itself_ = shared_from_this(); }
 
  private:
+  /** @brief What one direction moves, and how much of that nobody asked for. */
+  class one_way {
+   public:
+    /** @brief Takes the readings of now. @return whether more moved than was asked for meanwhile */
+    bool look(std::uint64_t moved, std::uint64_t asked) noexcept
+    {
+      bool const unasked = moved - moved_ > asked - asked_;
+      moved_             = moved;
+      asked_             = asked;
+      return unasked;
+    }
+    /** @brief A window saw so many bytes that somebody asked for. */
+    void saw_asked(std::uint64_t bytes) noexcept { seen_asked_ += bytes; }
+    /**
+     * @brief How much moved unasked since the last estimate.
+     * @param seen so many bytes of it were seen; others may ask, too, whom the driver does not know
+     */
+    [[nodiscard]] std::uint64_t estimate(std::uint64_t seen) noexcept
+    {
+      auto const by_us  = asked_ - asked_before_;
+      auto const rest   = moved_ - moved_before_ - std::min(moved_ - moved_before_, by_us);
+      auto const others = seen_asked_ - std::min(seen_asked_, by_us);
+      auto const told   = seen + others == 0 ? rest : scaled(rest, seen, seen + others);
+      moved_before_     = moved_;
+      asked_before_     = asked_;
+      seen_asked_       = 0;
+      return std::max(seen, told);
+    }
+    /** @brief Begins again. */
+    void skip() noexcept
+    {
+      moved_before_ = moved_;
+      asked_before_ = asked_;
+      seen_asked_   = 0;
+    }
+
+   private:
+    std::uint64_t moved_{0};
+    std::uint64_t asked_{0};
+    std::uint64_t moved_before_{0};
+    std::uint64_t asked_before_{0};
+    std::uint64_t seen_asked_{0};
+  };
+
   void loop(std::atomic<bool> const& cancelled) noexcept;
   void window(std::atomic<bool> const& cancelled) noexcept;
+  [[nodiscard]] bool open();
+  void close() noexcept;
   void enter() noexcept;
   [[nodiscard]] bool look() noexcept;
-  [[nodiscard]] bool affordable() const noexcept;
 
   std::shared_ptr<core> itself_;  // only once abandoned
   std::shared_ptr<uvm_driver> driver_;
@@ -133,6 +139,7 @@ class move_windows::core final : public std::enable_shared_from_this<move_window
   std::atomic<bool> refused_{false};
 
   // The thread's own:
+  std::uint64_t not_before_ns_{0};  // the next window
   one_way coming_;
   one_way leaving_;
   std::vector<seen_move> moves_;
@@ -140,18 +147,19 @@ class move_windows::core final : public std::enable_shared_from_this<move_window
 
 void move_windows::core::start()
 {
-  if (thread_.joinable() || refused_) { return; }
+  bool const left_alone = run_ != nullptr && !run_->ended;  // its thread, which may come back
+  if (thread_.joinable() || left_alone || refused_) { return; }
   auto mine = std::make_shared<run>();
   began_ns_ = clock_->now_ns();
-  running_  = true;
   static_cast<void>(look());
   coming_.skip();
   leaving_.skip();
-  thread_ = own_thread{"rmm_uvm windows", [self = shared_from_this(), mine] {
+  thread_  = own_thread{"rmm_uvm windows", [self = shared_from_this(), mine] {
                          self->loop(mine->cancelled);
                          mine->ended = true;
                        }};
-  run_    = std::move(mine);
+  run_     = std::move(mine);
+  running_ = true;
 }
 
 void move_windows::core::stop() noexcept
@@ -159,7 +167,7 @@ void move_windows::core::stop() noexcept
   if (!thread_.joinable()) { return; }
   run_->cancelled = true;
   clock_->wake();
-  auto const end = std::chrono::steady_clock::now() + patience_with_a_device;
+  auto const end = std::chrono::steady_clock::now() + settings_.patience;
   while (!run_->ended && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
@@ -179,10 +187,13 @@ window_totals move_windows::core::totals() const noexcept
   return {windows_, open_ns_, run_ns, faulted_bytes_, seen_bytes_, lost_moves_};
 }
 
+// The thread is in nobody's way while it sleeps. Else it may have locks of the account or of a
+// simulated device, so that a fork waits for it, as for a call into a pool.
+
 void move_windows::core::loop(std::atomic<bool> const& cancelled) noexcept
 {
   while (!refused_ && clock_->sleep_until(clock_->now_ns() + settings_.look_ns, cancelled)) {
-    if (look() && affordable()) { window(cancelled); }
+    if (look() && clock_->now_ns() >= not_before_ns_) { window(cancelled); }
   }
   static_cast<void>(look());
   faulted_bytes_ += coming_.estimate(0);  // that no window saw
@@ -191,6 +202,7 @@ void move_windows::core::loop(std::atomic<bool> const& cancelled) noexcept
 /** @brief Reads the counters. @return whether something moves by itself */
 bool move_windows::core::look() noexcept
 {
+  fork_call const call;
   auto const moved  = driver_->counters().read();
   auto const asked  = driver_->commands();
   bool const comes  = coming_.look(moved.host_to_device_bytes, asked.prefetched_to_device_bytes);
@@ -198,35 +210,46 @@ bool move_windows::core::look() noexcept
   return comes || leaves;
 }
 
-bool move_windows::core::affordable() const noexcept
-{
-  return static_cast<double>(open_ns_) <=
-         settings_.most_fraction * static_cast<double>(totals().run_ns);
-}
-
 void move_windows::core::window(std::atomic<bool> const& cancelled) noexcept
 try {
   auto const begin_ns = clock_->now_ns();
-  auto opened         = queue_->begin();
-  if (!opened.available) {
-    reason_  = std::move(opened.reason);
-    refused_ = true;
-    return;
-  }
+  if (!open()) { return; }
   static_cast<void>(clock_->sleep_until(begin_ns + settings_.length_ns, cancelled));
-  moves_.clear();
-  lost_moves_ += queue_->end(moves_);
-  open_ns_ += clock_->now_ns() - begin_ns;
+  close();
+  auto const took_ns = clock_->now_ns() - begin_ns;
+  not_before_ns_ =
+    begin_ns + static_cast<std::uint64_t>(static_cast<double>(took_ns) / settings_.most_fraction);
+  open_ns_ += took_ns;
   ++windows_;
   static_cast<void>(look());
   enter();
 } catch (std::bad_alloc const&) {
-  return;  // a window that nobody looked through
+  return;  // it was not opened
+}
+
+bool move_windows::core::open()
+{
+  fork_call const call;
+  auto opened = queue_->begin();
+  if (opened.available) { return true; }
+  reason_  = std::move(opened.reason);
+  refused_ = true;
+  return false;
+}
+
+void move_windows::core::close() noexcept
+try {
+  fork_call const call;
+  moves_.clear();
+  lost_moves_ += queue_->end(moves_);
+} catch (std::bad_alloc const&) {
+  moves_.clear();  // nobody looked through it
 }
 
 /** @brief What was seen stands for all that moved since the last window that saw something. */
 void move_windows::core::enter() noexcept
 {
+  fork_call const call;
   for (bool const to_device : {true, false}) {
     auto& way          = to_device ? coming_ : leaving_;
     std::uint64_t seen = 0;
@@ -246,10 +269,7 @@ void move_windows::core::enter() noexcept
       if (move.to_device != to_device || was_asked_for(move)) { continue; }
       seen_so_far += move.bytes;
       auto const until = scaled(all, seen_so_far, seen);
-      auto const what  = to_device                                 ? traffic::faulted
-                         : move.cause == migration_cause::eviction ? traffic::evicted
-                                                                   : traffic::read_back;
-      account_->estimated(move.within, until - std::exchange(told, until), what);
+      account_->estimated(move.within, until - std::exchange(told, until), traffic_of(move));
     }
     if (to_device) {
       faulted_bytes_ += all;

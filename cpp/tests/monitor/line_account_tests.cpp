@@ -131,6 +131,34 @@ TEST_F(LineAccount, WhatMovesIsOfTheLineThatAllocatedIt)
   EXPECT_EQ(told.paths[0].moved.copied(), 8U);  // behind the last allocation
 }
 
+TEST_F(LineAccount, WhatIsEstimatedIsOfTheOwnersOfWhatWasSeen)
+{
+  allocate(0, 100, 4);
+  allocate(100, 100, 6);
+  account.estimated({0, 400}, 4000, traffic::faulted);  // half of what was seen is nobody's
+  EXPECT_EQ(at(4).moved.faulted, 1000U);
+  EXPECT_EQ(at(6).moved.faulted, 1000U);
+  EXPECT_EQ(account.report().paths[0].moved.faulted, 2000U);
+  // More than there is of its memory: it came several times, but for what was new.
+  EXPECT_EQ(at(4).moved.returned, 900U);
+  account.estimated({150, 50}, 1, traffic::evicted);
+  EXPECT_EQ(at(6).moved.evicted, 1U);
+  account.estimated({1000, 100}, 7, traffic::faulted);
+  account.estimated({0, 0}, 7, traffic::faulted);
+  EXPECT_EQ(account.report().paths[0].moved.faulted, 2007U);
+  EXPECT_EQ(at(4).moved.faulted + at(6).moved.faulted, 2000U);
+}
+
+TEST_F(LineAccount, LargeEstimatesAreExact)
+{
+  constexpr auto pebibyte = std::uint64_t{1} << 50U;
+  allocate(0, 3 << 20U, 4);
+  allocate(3 << 20U, 1 << 20U, 6);
+  account.estimated({0, 4 << 20U}, 4 * pebibyte, traffic::faulted);
+  EXPECT_EQ(at(4).moved.faulted, 3 * pebibyte);
+  EXPECT_EQ(at(6).moved.faulted, pebibyte);
+}
+
 TEST_F(LineAccount, BytesWithoutPagesAreShared)
 {
   allocate(0, 100, 4);

@@ -4,6 +4,7 @@
 #include "../support/simulated_chain.hpp"
 
 #include <rmm_uvm/mr/bounded_resource.hpp>
+#include <rmm_uvm/mr/observed_resource.hpp>
 
 #include <rmm/error.hpp>
 
@@ -45,6 +46,11 @@ template <>
 bounded_resource make(simulated_chain& chain)
 {
   return bounded_resource{chain.adaptor, tests::blocks(simulated_chain::capacity_blocks)};
+}
+template <>
+observed_resource make(simulated_chain& chain)
+{
+  return observed_resource{chain.managed, 0};
 }
 
 template <typename Resource>
@@ -184,7 +190,8 @@ REGISTER_TYPED_TEST_SUITE_P(ResourceContract,
 using resources = testing::Types<managed_memory_resource,
                                  uvm_resource_adaptor,
                                  simulated_cuda_memory_resource,
-                                 bounded_resource>;
+                                 bounded_resource,
+                                 observed_resource>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Ours, ResourceContract, resources);
 
 }  // namespace

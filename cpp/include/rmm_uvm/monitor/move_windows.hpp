@@ -8,6 +8,7 @@
 #include <rmm_uvm/monitor/clock.hpp>
 #include <rmm_uvm/monitor/line_account.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,7 +19,8 @@ namespace rmm_uvm::monitor {
 struct window_settings {
   std::uint64_t length_ns{4'000'000};  ///< > 0
   std::uint64_t look_ns{10'000'000};   ///< how often the counters are looked at, > 0
-  double most_fraction{0.02};          ///< of the run; one window more at its beginning
+  double most_fraction{0.02};          ///< of any time from one window's begin on, > 0
+  std::chrono::nanoseconds patience{std::chrono::seconds{5}};  ///< with a device, at a stop
 };
 
 /** @brief What windows have seen. */
@@ -60,7 +62,8 @@ class move_windows final {
   move_windows(move_windows&&)                 = delete;
   move_windows& operator=(move_windows&&)      = delete;
 
-  /** @brief Begins; nothing if it has begun. @throws std::system_error if there is no thread */
+  /** @brief Begins; nothing if it has begun, or is refused. @throws std::system_error if there is
+   * no thread */
   void start();
   /** @brief Ends it, and accounts for what is left; idempotent. */
   void stop() noexcept;
