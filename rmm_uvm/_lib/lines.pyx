@@ -23,6 +23,7 @@ from rmm_uvm._lib.driver cimport (
 import sys
 import types
 
+from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError
 
 
@@ -372,8 +373,16 @@ cdef class MoveWindows:
             self.windows.reset()
 
     def start(self):
-        """Begin, or go on."""
-        dereference(self.windows).start()
+        """Begin, or go on.
+
+        Raises
+        ------
+        AvailabilityError
+            If there can be no more threads.
+        """
+        with starting_thread("seeing which pages move", "go without lines"):
+            with nogil:
+                dereference(self.windows).start()
 
     def stop(self):
         """Open no more windows; what was seen stays."""

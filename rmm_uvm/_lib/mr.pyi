@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 from rmm.mr import DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream import Stream
@@ -99,7 +99,9 @@ class ObservedResource(UpstreamResourceAdaptor):
     def end_account(self, account: MemoryObserver) -> None: ...
     @property
     def observed(self) -> bool: ...
+    def __getattr__(self, name: str) -> Any: ...
 
+def unobserved(mr: DeviceMemoryResource) -> DeviceMemoryResource: ...
 def bounded(
     mr: DeviceMemoryResource, most_bytes: int, make_room: Callable[[int], bool]
 ) -> object: ...

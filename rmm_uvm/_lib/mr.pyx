@@ -548,7 +548,8 @@ cdef class ObservedResource(UpstreamResourceAdaptor):
 
     Notes
     -----
-    Thread-safe. Where one is over another in a chain, the outer one tells.
+    Thread-safe. Where one is over another in a chain, the outer one tells. What only the upstream
+    has, such as a pool's size, is asked of that.
     """
 
     def __cinit__(self, DeviceMemoryResource upstream_mr, int device_id):
@@ -573,6 +574,14 @@ cdef class ObservedResource(UpstreamResourceAdaptor):
     def observed(self):
         """Whether anybody is told."""
         return dereference(self.resource).observers().get() != NULL
+
+    def __getattr__(self, name):
+        return getattr(self.upstream_mr, name)
+
+
+def unobserved(mr):
+    """Return a resource as its program made it: without what tells accounts, if that is over it."""
+    return mr.upstream_mr if isinstance(mr, ObservedResource) else mr
 
 
 cdef class _BoundedResource(DeviceMemoryResource):

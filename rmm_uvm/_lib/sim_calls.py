@@ -13,8 +13,8 @@ _CALLS = (
     *("mark", "own_stream", "graph_of", "synchronize", "not_on_host"),
     *("touch", "cpu_touch", "compute"),
     *("neighbor_memory", "open_neighbor", "read_neighbor_load", "measure_links"),
-    # Of counters and events.
-    *("available", "request_faults", "start"),
+    # Of counters, events and windows.
+    *("available", "request_faults", "start", "open_moves", "begin"),
     # Of transfers, their marks and their events.
     *("find_memory", "copy", "take_staging", "wait_for", "done", "wait"),
     *("ipc_memory_handle", "open_ipc_memory", "close_ipc_memory"),

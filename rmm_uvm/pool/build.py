@@ -15,7 +15,7 @@ import rmm
 from rmm_uvm._lib.current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.limits import process_account
-from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor, unobserved
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.ipc.pool import IpcPool, collect_dropped
@@ -195,7 +195,7 @@ def resource_left(device: int, driver: UvmDriver | str | None) -> rmm.mr.DeviceM
     if isinstance(device, bool) or not isinstance(device, int) or device < 0:
         raise ConfigurationError(f"device is {shown(device)}: use an ordinal such as 0")
     ordinal = driver.info.device_id if isinstance(driver, UvmDriver) else device
-    return rmm.mr.get_per_device_resource(ordinal)
+    return unobserved(rmm.mr.get_per_device_resource(ordinal))
 
 
 def build_pool(

@@ -29,6 +29,7 @@ import rmm
 import rmm.rmm as rmm_module
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.mr import unobserved
 from rmm_uvm._lib.own_threads import OwnThread
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
@@ -541,7 +542,7 @@ def _retire(
         going.clear()
         _take_down(device_ids).warn()
     for device_id in device_ids:
-        previous[device_id] = rmm.mr.get_per_device_resource(device_id)
+        previous[device_id] = unobserved(rmm.mr.get_per_device_resource(device_id))
         if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
             warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
     # Frames in an exception's traceback may be the last that hold the old pool.

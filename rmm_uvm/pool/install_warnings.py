@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import rmm
 
+from rmm_uvm._lib.mr import unobserved
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import CapacityWarning, ReplacedResourceWarning
 from rmm_uvm.pool.budget_warnings import warn_of_budget
@@ -44,7 +45,7 @@ def warn_replaced(device_id: int, what: str, then: str) -> None:
     what, then : str
         What happens, before and after the resource's name.
     """
-    other = type(rmm.mr.get_per_device_resource(device_id)).__name__
+    other = type(unobserved(rmm.mr.get_per_device_resource(device_id))).__name__
     warn_user(
         f"rmm_uvm's pool on device {device_id} {what} {other}, {then}",
         ReplacedResourceWarning,

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import rmm
 
-from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.mr import UvmResourceAdaptor, unobserved
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import AvailabilityError, UvmWarning
 from rmm_uvm.integrations import Wiring
@@ -345,7 +345,7 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         names = ", ".join(device.adaptors)
         rows.append(("adaptors", str(len(device.adaptors)), f"put over it by others: {names}"))
     if not device.current:
-        now = type(rmm.mr.get_per_device_resource(device.info.device_id)).__name__
+        now = type(unobserved(rmm.mr.get_per_device_resource(device.info.device_id))).__name__
         rows.append(("installed", "no", f"replaced by {now}"))
     return rows
 

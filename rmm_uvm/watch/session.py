@@ -140,6 +140,7 @@ class Session:
             # Before the first sample: windows move memory to see that they work.
             self._lines = WatchedLines({i: device.driver for i, device in self._watched.items()})
             opened.callback(self._lines.close)
+            self._lines.begin()
         sampler = Sampler(
             [sources.slot_of(device, faults=settings.faults) for device in watched],
             round(settings.interval_seconds * 1e9),
@@ -280,8 +281,6 @@ class Session:
     def _observe(self, adaptor: UvmResourceAdaptor) -> None:
         if self._tracing is not None:
             self._tracing.observe(adaptor)
-        if self._lines is not None:
-            self._lines.observe(adaptor)
 
     def round(self) -> None:
         """Look at what changes slowly. The advisor's thread does before each look."""

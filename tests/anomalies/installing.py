@@ -110,6 +110,12 @@ def reasons(_world: World, _subject: object, monitor: Any) -> str:
     return "".join(reason for reason in told if reason != NOT_ASKED_FOR.reason)
 
 
+def of_lines(world: World, subject: object, monitor: Any) -> str:
+    found = monitor.recording().lines
+    assert found is not None
+    return reasons(world, subject, monitor) + str(found.how.partition(" without a budget: ")[2])
+
+
 def look(_world: World, monitor: Any) -> Any:
     return monitor.snapshot(), monitor.window(), monitor.report()
 
@@ -228,6 +234,17 @@ INSTALLING = [
         stop,
         quiet=OF_SAMPLES,
         threaded=True,
+    ),
+    Operation(
+        "monitor of lines",
+        lambda world: install(world, device_budget=None),
+        lambda world, _: watch(world, {"lines": True}),
+        of_lines,
+        stop,
+        restored,
+        quiet=OF_SAMPLES,
+        threaded=True,
+        features={"tells_moves": False},
     ),
     Operation("snapshot and report", watch_all, look, end=stop, quiet=OF_SAMPLES),
     Operation(

@@ -52,12 +52,15 @@ CALLS = {
     "available": "monitor of causes and faults",  # whether the counters are
     "request_faults": "monitor of causes and faults",
     "start": "monitor of causes and faults",  # of the events with causes
+    "open_moves": "monitor of lines",
 }
 # Those of transfers fail in tests/unit/_lib/test_transfers.py, and in the lifetimes of IPC handles.
 OF_TRANSFERS = {
     *("copy", "take_staging", "wait_for", "done", "wait", "make_wait"),
     *("open_ipc_memory", "close_ipc_memory", "open_ipc_event"),
 }
+# It fails in tests/unit/watch/test_moves_in_windows.py: a thread calls it once pages move.
+OF_WINDOWS = {"begin"}
 OF_PROGRAMS = {
     "touch",
     "cpu_touch",
@@ -94,7 +97,7 @@ def test_every_call_that_can_fail_is_met_here_or_where_it_is_told() -> None:
     with pytest.raises(ValueError, match="call must be") as refused:
         rmm_uvm.simulated_device("2MiB").fail_call("")
     known = set(re.findall(r"'(\w+)'", str(refused.value)))
-    assert known == {*CALLS, *OF_TRANSFERS, *OF_PROGRAMS, "free_managed"}
+    assert known == {*CALLS, *OF_TRANSFERS, *OF_WINDOWS, *OF_PROGRAMS, "free_managed"}
 
 
 @pytest.mark.parametrize(("call", "name"), CALLS.items())

@@ -19,6 +19,7 @@ from rmm.pylibrmm.memory_resource import _memory_resource
 
 import rmm_uvm
 from rmm_uvm._lib.cuda import libcuda_available
+from rmm_uvm._lib.mr import ObservedResource
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.mr import (
     ManagedAccount,
@@ -98,6 +99,7 @@ CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
     "uvm(arena)": lambda device: UvmResourceAdaptor(arena(managed(device))),
     "logging(uvm)": lambda device: logging(adaptor(device)),
     "uvm(logging)": lambda device: UvmResourceAdaptor(logging(pool(device))),
+    "observed(pool(managed))": lambda device: ObservedResource(pool(device), 0),
     "simulated_cuda": SimulatedCudaMemoryResource,
     "managed_pool()": lambda device: rmm_uvm.managed_pool(
         driver=device, initial_pool_size=8 * MIB, maximum_pool_size=CAP_BYTES

@@ -12,6 +12,7 @@ round, and nothing here refers to it in between: a pool that is watched dies whe
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -38,6 +39,13 @@ __all__ = [
     "own_adaptor",
 ]
 
+_set_resource = rmm.mr.set_per_device_resource  # as it is when nobody watches who calls it
+_POOLS = (
+    rmm.mr.ArenaMemoryResource,
+    rmm.mr.BinningMemoryResource,
+    rmm.mr.FixedSizeMemoryResource,
+    rmm.mr.PoolMemoryResource,
+)
 _DEEPEST = 64  # adaptors on one another; guards against a chain that RMM could not make anyway
 
 
@@ -66,14 +74,20 @@ def known_devices() -> tuple[int, ...]:
 
 
 def chain(device_id: int) -> Iterator[Any]:
-    """Yield the resources of a device from the outermost to the source; none if RMM has none."""
+    """Yield the resources of a device from the outermost to the source; none if RMM has none.
+
+    What tells accounts is left out: it changes nothing.
+    """
+    return (mr for mr in _resources(device_id) if not isinstance(mr, ObservedResource))
+
+
+def _resources(device_id: int) -> Iterator[Any]:
     # Asking RMM for a device that it does not know would make a resource there.
     mr = rmm.mr.get_per_device_resource(device_id) if device_id in known_devices() else None
     for _ in range(_DEEPEST):
         if mr is None:
             return
-        if not isinstance(mr, ObservedResource):  # it changes nothing
-            yield mr
+        yield mr
         mr = getattr(mr, "upstream_mr", None)
 
 
@@ -94,9 +108,12 @@ def driver_of(device_id: int) -> UvmDriver | None:
 
 
 def observed(device_id: int) -> ObservedResource | None:
-    """Return what tells accounts of a device's outermost resource; None where nothing does."""
-    mr = rmm.mr.get_per_device_resource(device_id) if device_id in known_devices() else None
-    return mr if isinstance(mr, ObservedResource) else None
+    """Return what tells accounts of a device's allocations; None where nothing does.
+
+    A pool over it would make slabs of them.
+    """
+    over = itertools.takewhile(lambda mr: not isinstance(mr, _POOLS), _resources(device_id))
+    return next((mr for mr in over if isinstance(mr, ObservedResource)), None)
 
 
 def observe(device_id: int) -> ObservedResource | None:
@@ -110,15 +127,15 @@ def observe(device_id: int) -> ObservedResource | None:
     if found is not None or ours or not resources or not _is_managed(resources[-1]):
         return found
     made = ObservedResource(resources[0], device_id)
-    rmm.mr.set_per_device_resource(device_id, made)
+    _set_resource(device_id, made)
     return made
 
 
 def end_observing(device_id: int) -> None:
-    """Take that away where nobody is told any more."""
-    found = observed(device_id)
-    if found is not None and not found.observed:
-        rmm.mr.set_per_device_resource(device_id, found.upstream_mr)
+    """Take that away where nobody is told any more. Under an adaptor of the program it stays."""
+    found = next(_resources(device_id), None)
+    if isinstance(found, ObservedResource) and not found.observed:
+        _set_resource(device_id, found.upstream_mr)
 
 
 def _is_managed(source: Any) -> bool:
@@ -138,7 +155,7 @@ def foreign_levels(device_id: int) -> Levels | None:
     pool_bytes = next(
         (mr.pool_size() for mr in resources if isinstance(mr, rmm.mr.PoolMemoryResource)), None
     )
-    managed = isinstance(resources[-1], rmm.mr.ManagedMemoryResource | ManagedMemoryResource)
+    managed = _is_managed(resources[-1])
     found = _footprint(resources, pool_bytes)
     if found is None:
         return None

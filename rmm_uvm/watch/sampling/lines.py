@@ -59,38 +59,41 @@ class WatchedLines:
         self._refused = ""
         self._lock = ProcessLock()
         self._windows: dict[int, MoveWindows] = {}
-        self._seen: tuple[LineWindows | None, str] | None = None  # once it is closed
         self._no_windows: dict[int, str] = {}  # why a device has none
+        self._seen: tuple[LineWindows | None, str] | None = None  # once it is closed
         self._account: LineAccount | None = None
         try:
             self._account = LineAccount()
         except AvailabilityError as error:
             self._refused = str(error)
-            return
-        begin_account(self._account)
-        for device_id in self._drivers:  # before the account is told of anything
-            self._open_windows(device_id, chain.own_adaptor(device_id))
-        self.look()
-        replaced.tell(self.look)
 
-    def observe(self, adaptor: UvmResourceAdaptor) -> None:
-        """Keep account of what an adaptor allocates from now on; those made later are told of."""
-        if self._account is not None:
-            adaptor.set_account(self._account)
-            self._look(adaptor)
-            self._open_windows(adaptor.driver.info.device_id, adaptor)
+    def begin(self) -> None:
+        """Keep account from now on, until it is closed. Windows move memory to be tried out."""
+        if self._account is None:
+            return
+        for device_id, driver in self._drivers.items():  # before the account is told of anything
+            if driver is not None and not _has_budget(chain.own_adaptor(device_id)):
+                self._open_windows(device_id, driver)
+        begin_account(self._account)
+        replaced.tell(self.look)
+        self.look()
 
     def look(self) -> None:
         """Keep account of what the resources allocate that devices have now."""
-        for device_id, driver in tuple(self._drivers.items()):
-            if (adaptor := chain.own_adaptor(device_id)) is not None:
-                self.observe(adaptor)
-                continue
-            others = None if driver is None else chain.observe(device_id)
-            if others is not None and driver is not None and self._account is not None:
-                others.set_account(self._account)
+        if self._account is None or not self._lock.here:
+            return
+        with self._lock():
+            for device_id, watched in self._drivers.items():
+                adaptor = chain.own_adaptor(device_id)
+                driver = watched if adaptor is None else adaptor.driver
+                source = adaptor or chain.observe(device_id)
+                if source is None or driver is None:
+                    continue
+                source.set_account(self._account)
                 driver.set_account(self._account)
-                self._how = _SIMULATED if driver.tells_moves else _ASKED
+                budget = _has_budget(adaptor)
+                self._how = _SIMULATED if driver.tells_moves else _BUDGET if budget else _ASKED
+                self._set_windows(device_id, driver, wanted=not budget)
 
     @property
     def available(self) -> Availability:
@@ -102,27 +105,32 @@ class WatchedLines:
         """End the account; what is known stays."""
         if self._account is None:
             return
-        end_account(self._account)
+        try:
+            self.look()
+        finally:
+            self._end(self._account)
+
+    def _end(self, account: LineAccount) -> None:
+        end_account(account)
         replaced.end_telling(self.look)
         with self._lock():
             for windows in self._windows.values():
                 windows.stop()
-            self._seen = self._totals(), self._told(self._totals())
+            self._seen = self._told()
             self._windows.clear()
             drivers, self._drivers = self._drivers, {}  # what was watched may go
-        for device_id, driver in drivers.items():
-            if (adaptor := chain.own_adaptor(device_id)) is not None:
-                self._look(adaptor)
-                adaptor.end_account(self._account)
-            if (others := chain.observed(device_id)) is not None:
-                others.end_account(self._account)
-                chain.end_observing(device_id)
-            if driver is not None:
-                driver.end_account(self._account)
-        self._account.close()
+            for device_id, driver in drivers.items():
+                source = chain.own_adaptor(device_id) or chain.observed(device_id)
+                if source is not None:
+                    source.end_account(account)
+                    chain.end_observing(device_id)
+                if driver is not None:
+                    driver.end_account(account)
+        account.close()
 
     def recorded(self) -> LineTraffic | None:
         """Return what is known so far; None where nothing can be."""
+        self.look()
         if self._account is None or not self._how:
             return None
         read_lines, told_paths, told_objects, peak_bytes, peak_stretch = self._account.report()
@@ -157,7 +165,8 @@ class WatchedLines:
             )
             paths[lines] = paths[lines].joined(path) if lines in paths else path
             number_of.append(order.setdefault(lines, len(order)))
-        windows, told = self._seen or (self._totals(), self._told(self._totals()))
+        with self._lock():
+            windows, told = self._seen or self._told()
         return LineTraffic(
             self._how if self._how != _ASKED else f"{_ASKED}; {told}",
             tuple(
@@ -174,54 +183,44 @@ class WatchedLines:
             windows,
         )
 
-    def _open_windows(self, device_id: int, adaptor: UvmResourceAdaptor | None) -> None:
-        """Open windows on a device where nobody else tells what its kernel driver moves."""
-        with self._lock():
-            driver = self._drivers.get(device_id)
-            if driver is not None and not driver.tells_moves:
-                self._open_windows_of(driver, device_id, adaptor)
-
-    def _open_windows_of(
-        self, driver: UvmDriver, device_id: int, adaptor: UvmResourceAdaptor | None
-    ) -> None:
+    def _open_windows(self, device_id: int, driver: UvmDriver) -> None:
         assert self._account is not None
-        windows = self._windows.get(device_id)
-        if adaptor is not None and adaptor.budget is not None:
-            if windows is not None:
-                windows.stop()
+        if driver.tells_moves:
             return
-        if windows is None and device_id not in self._no_windows:
-            try:
-                self._windows[device_id] = windows = MoveWindows(driver, self._account)
-            except AvailabilityError as error:
-                self._no_windows[device_id] = str(error)
-        if windows is not None:
-            windows.start()
+        try:
+            self._windows[device_id] = MoveWindows(driver, self._account)
+        except AvailabilityError as error:
+            self._no_windows[device_id] = str(error)
 
-    def _totals(self) -> LineWindows | None:
-        """Return what the windows of all devices saw; None where there are none."""
+    def _set_windows(self, device_id: int, driver: UvmDriver, *, wanted: bool) -> None:
+        """Open windows on a device where no budget tells what its kernel driver moves."""
+        if wanted and device_id not in {*self._windows, *self._no_windows}:
+            self._open_windows(device_id, driver)
+        if (windows := self._windows.get(device_id)) is None:
+            return
+        try:
+            windows.start() if wanted else windows.stop()
+        except AvailabilityError as error:
+            self._no_windows[device_id] = str(error)
+            del self._windows[device_id]
+
+    def _told(self) -> tuple[LineWindows | None, str]:
+        """Return what windows saw, and how well page faults are known by them."""
         if not self._windows:
-            return None
-        totals = [windows.totals() for windows in self._windows.values()]
-        number, open_ns, run_ns, *rest = map(sum, zip(*totals, strict=True))
-        return LineWindows(number, open_ns / 1e9, run_ns / 1e9, *rest)
-
-    def _told(self, windows: LineWindows | None) -> str:
-        """Return how well page faults are known, where accounts are told what was asked for."""
-        if windows is None:
             reason = next(iter(self._no_windows.values()), "")
-            return f"{_UNKNOWN}{': ' if reason else ''}{reason}"
-        told = f"faulted and evicted are estimated from windows: {windows.told}"
-        if not windows.faulted_bytes:
-            told = "nothing came by page faults"
+            return None, f"{_UNKNOWN}{': ' if reason else ''}{reason}"
+        totals = [each.totals() for each in self._windows.values()]
+        number, open_ns, run_ns, *rest = map(sum, zip(*totals, strict=True))
+        seen = LineWindows(number, open_ns / 1e9, run_ns / 1e9, *rest)
+        told = "nothing came by page faults"
+        if seen.faulted_bytes:
+            told = f"faulted and evicted are estimated from windows: {seen.told}"
         refused = next(filter(None, (each.refused for each in self._windows.values())), "")
-        return f"{told}; then {refused}" if refused else told
+        return seen, f"{told}; then {refused}" if refused else told
 
-    def _look(self, adaptor: UvmResourceAdaptor) -> None:
-        if adaptor.driver.tells_moves:
-            self._how = _SIMULATED
-        else:
-            self._how = _BUDGET if adaptor.budget is not None else _ASKED
+
+def _has_budget(adaptor: UvmResourceAdaptor | None) -> bool:
+    return adaptor is not None and adaptor.budget is not None
 
 
 def _function(name: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 import rmm
 
+from rmm_uvm.support.process_lock import ProcessLock
+
 __all__ = ["end_telling", "tell"]
 
 _PLACES = (
@@ -22,30 +24,33 @@ _PLACES = (
     (rmm, "reinitialize"),
 )
 # Module state, since RMM's resources are the process'.
+_lock = ProcessLock()
 _told: list[Callable[[], None]] = []
 _before: dict[str, tuple[Any, Any]] = {}  # RMM's function, and the one in its place
 
 
 def tell(whom: Callable[[], None]) -> None:
-    """Call a function after each call that replaces resources; it may do so itself."""
-    if not _told:
-        for module, name in _PLACES:
-            original = getattr(module, name)
-            _before[name] = original, _telling(original)
-            setattr(module, name, _before[name][1])
-    _told.append(whom)
+    """Call a function after each call that replaces resources. Thread-safe."""
+    with _lock():
+        if not _told:
+            for module, name in _PLACES:
+                original = getattr(module, name)
+                _before[name] = original, _telling(original)
+                setattr(module, name, _before[name][1])
+        _told.append(whom)
 
 
 def end_telling(whom: Callable[[], None]) -> None:
-    """End that; nothing if it is not told."""
-    if whom not in _told:
-        return
-    _told.remove(whom)
-    if not _told:
-        for module, name in _PLACES:
-            original, ours = _before.pop(name)
-            if getattr(module, name) is ours:  # and nobody put another one over it
-                setattr(module, name, original)
+    """End that; nothing if it is not told. Thread-safe."""
+    with _lock():
+        if whom not in _told:
+            return
+        _told.remove(whom)
+        if not _told:
+            for module, name in _PLACES:
+                original, ours = _before.pop(name)
+                if getattr(module, name) is ours:  # and nobody put another one over it
+                    setattr(module, name, original)
 
 
 def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
