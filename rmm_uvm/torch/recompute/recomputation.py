@@ -142,7 +142,7 @@ class Recomputation:
             return original(module, *args, **kwargs)
 
         self._original, self._ours = original, _call_impl
-        torch.nn.Module._call_impl = _call_impl  # type: ignore[method-assign]
+        torch.nn.Module._call_impl = _call_impl
 
     def end(self) -> None:
         """Run nothing again any more, but for graphs that are there."""
@@ -151,7 +151,7 @@ class Recomputation:
         self._is_next_looked_at = False
         self._regions.clear()
         if torch.nn.Module._call_impl is self._ours and self._original is not None:
-            torch.nn.Module._call_impl = self._original  # type: ignore[method-assign]
+            torch.nn.Module._call_impl = self._original
 
     @property
     def is_looking(self) -> bool:

@@ -304,7 +304,8 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are the same to the bit; a NaN is."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    return torch.equal(_bytes_of(one), _bytes_of(other))
+    is_same: bool = torch.equal(_bytes_of(one), _bytes_of(other))
+    return is_same
 
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
