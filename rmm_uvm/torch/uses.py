@@ -44,10 +44,16 @@ class ModuleCalls:
     """Calls under way, thread by thread; to be told by torch's hooks, directly. Thread-safe.
 
     Nothing of a call is kept alive.
+
+    Attributes
+    ----------
+    threads_total : int
+        In which there were calls.
     """
 
     def __init__(self) -> None:
         self._thread = threading.local()  # .frames: identities, the outermost call's first
+        self.threads_total = 0
 
     def enter(self) -> int:
         """Note that a call begins; return how many are under way in this thread with it."""
@@ -67,6 +73,10 @@ class ModuleCalls:
         del frames[frames.index(own) :]
         return len(frames)
 
+    def under_way(self) -> int:
+        """Return how many are under way in this thread."""
+        return len(self._frames())
+
     def forget(self) -> None:
         """Forget the calls of this thread."""
         self._frames().clear()
@@ -75,6 +85,7 @@ class ModuleCalls:
         frames: list[int] | None = getattr(self._thread, "frames", None)
         if frames is None:
             frames = self._thread.frames = []
+            self.threads_total += 1
         return frames
 
 
@@ -93,6 +104,7 @@ def _call_of(frame: FrameType | None) -> FrameType | None:
 
 
 _MOST_FRACTION = 7 / 8  # of the budget
+_CALM_STEPS = 3  # until hooks of modules are taken away
 
 Announce = Callable[[list[Extent]], None]
 # What autograd is handed for one tensor: itself, its version, and the parameters of the module that
@@ -143,6 +155,8 @@ class Uses:
         self._of_step = of_step
         self._extents = extents
         self._handles: list[Any] = []
+        self._module_handle: Any = None  # the hook before modules
+        self._calm_steps = 0  # in a row, after which all that lives was on the device
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
         self._undo: tuple[Callable[[], None], ...] = ()
         self._calls = ModuleCalls()
@@ -159,18 +173,40 @@ class Uses:
 
     def begin(self) -> None:
         """Take note from now on. Calls that are under way are passed over."""
-        modules = torch.nn.modules.module
         self._handles = [
-            modules.register_module_forward_pre_hook(self._before_module),
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
-        self._last_handle = modules.register_module_forward_hook(
-            self._after_module, always_call=True
-        )
+        self._look_at_modules()
         self._undo = (self._saved.make_way(), _no_warning_of_global_hooks())
         if self._recompute is not None:
             self._recompute.begin()
+
+    def _look_at_modules(self) -> None:
+        modules = torch.nn.modules.module
+        self._module_handle = modules.register_module_forward_pre_hook(self._before_module)
+        self._last_handle = modules.register_module_forward_hook(
+            self._after_module, always_call=True
+        )
+
+    def _rest_or_go_on(self) -> None:
+        """Have no hooks of modules while nothing leaves: what is used is there.
+
+        In between two steps, where no thread is within a module. That something left since is seen
+        after the next step.
+        """
+        copies = self._copies
+        is_calm = copies is not None and copies.is_idle() and self._confirmed()
+        self._calm_steps = self._calm_steps + 1 if is_calm else 0
+        if self._module_handle is None:
+            if not self._calm_steps:
+                self._look_at_modules()
+        elif self._calm_steps >= _CALM_STEPS and self._calls.threads_total == 1:
+            if self._saved.pushed_total or self._calls.under_way():
+                return  # within a module's call
+            for handle in (self._module_handle, self._last_handle):
+                handle.remove()
+            self._module_handle = self._last_handle = None
 
     def end(self) -> None:
         """Take note of nothing any more; tensors that were kept are handed back as they are.
@@ -192,15 +228,19 @@ class Uses:
         finally:
             while self._handles:
                 self._handles.pop().remove()
+            if self._module_handle is not None:
+                self._module_handle.remove()
+                self._module_handle = None
             self._calls.forget()
             self._saved.pop()
             self._leave_if_over()
 
     def _leave_if_over(self) -> None:
-        if self._saved.pushed_total or self._last_handle is None:
+        if self._saved.pushed_total:
             return
-        self._last_handle.remove()
-        self._last_handle = None
+        if self._last_handle is not None:
+            self._last_handle.remove()
+            self._last_handle = None
         for undo in self._undo:
             undo()
         self._undo = ()
@@ -326,6 +366,8 @@ class Uses:
     def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         with self._lock:
             self.steps += 1
+        if self._copies is not None and torch._C._current_graph_task_id() == -1:
+            self._rest_or_go_on()
         keep_state = self._keep_state
         if keep_state is not None:
             keep_state(self._extents(_of_optimizer(optimizer, gradients=False)))

@@ -122,6 +122,11 @@ class CopiedActivations:
             is_known = bool(self._demand.needed_bytes or self._relieved_bytes)
             return is_known and not (self._several or self._ended)
 
+    def is_idle(self) -> bool:
+        """Whether it is known that nothing has to leave."""
+        with self._lock:
+            return self._demand.needed_bytes == 0
+
     def on_moved(self) -> None:
         """Take note that torch gave its free memory back: what comes next gets other places."""
         with self._lock:

@@ -43,8 +43,9 @@ class ModuleCall:
 def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
     """Return the numbers of calls to run again, none within another; fewer where not enough spare.
 
-    Those that take the least time for each byte come first, and of equals the earlier one. A module
-    that is run again needs its memory once more: what was kept later has to have made room for it.
+    Those that take the least time for each byte come first, smaller ones rather than larger ones,
+    and of equals the earlier one. A module that is run again needs its memory once more: what was
+    kept later has to have made room for it.
 
     Parameters
     ----------
@@ -61,8 +62,8 @@ def chosen(calls: Sequence[ModuleCall | None], needed_bytes: int) -> list[int]:
     >>> calls = [ModuleCall(*each) for each in told]
     >>> chosen(calls, 20)
     [1]
-    >>> chosen(calls, 30)  # not the last one, for which nothing makes room
-    [0]
+    >>> chosen(calls, 30)  # for the last one nothing would make room
+    [1, 2]
     """
     sizes = [
         0
@@ -102,7 +103,7 @@ def _picked(
     picked: set[int] = set()
     spared_bytes = 0
     while spared_bytes < needed_bytes:
-        best = _next(calls, sizes, picked)
+        best = _next(calls, sizes, picked, needed_bytes)
         if best is None:
             break
         found = calls[best]
@@ -110,11 +111,17 @@ def _picked(
         picked -= set(range(best, found.end))
         picked.add(best)
         spared_bytes = sum(sizes[each] for each in picked)
+    for number in sorted(picked, key=lambda each: _seconds(calls[each]), reverse=True):
+        if spared_bytes - sizes[number] >= needed_bytes:  # those after it spare enough
+            picked.remove(number)
+            spared_bytes -= sizes[number]
     return sorted(picked)
 
 
-def _next(calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: set[int]) -> int | None:
-    """Return the call that spares one more byte in the least time."""
+def _next(
+    calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: set[int], needed_bytes: int
+) -> int | None:
+    """Return the call that spares one more byte in the least time, of a size that suits."""
     inside = sorted(picked)
     spared = list(accumulate((sizes[each] for each in inside), initial=0))
     taken = list(accumulate((_seconds(calls[each]) for each in inside), initial=0.0))
@@ -129,8 +136,11 @@ def _next(calls: Sequence[ModuleCall | None], sizes: Sequence[int], picked: set[
         first, last = bisect_left(inside, number), bisect_left(inside, call.end)
         more = sizes[number] - (spared[last] - spared[first])
         longer = call.seconds - (taken[last] - taken[first])
-        if more > 0 and (best is None or longer / more < least):
-            best, least = number, longer / more
+        if more <= 0:
+            continue
+        cost = longer / more * (1 + sizes[number] / needed_bytes)
+        if best is None or cost < least:
+            best, least = number, cost
     return best
 
 
