@@ -48,7 +48,7 @@ class ModuleCalls:
     Attributes
     ----------
     threads_total : int
-        In which there were calls.
+        In which there were calls, outside of backward passes: those run modules again.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class ModuleCalls:
         frames: list[int] | None = getattr(self._thread, "frames", None)
         if frames is None:
             frames = self._thread.frames = []
-            self.threads_total += 1
+            self.threads_total += torch._C._current_graph_task_id() == -1
         return frames
 
 
@@ -201,7 +201,7 @@ class Uses:
         if self._module_handle is None:
             if not self._calm_steps:
                 self._look_at_modules()
-        elif self._calm_steps >= _CALM_STEPS and self._calls.threads_total == 1:
+        elif self._calm_steps >= _CALM_STEPS and self._calls.threads_total <= 1:
             if self._saved.pushed_total or self._calls.under_way():
                 return  # within a module's call
             for handle in (self._module_handle, self._last_handle):

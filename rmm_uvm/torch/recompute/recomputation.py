@@ -93,6 +93,7 @@ class _ForwardPass:
         self.calls_of: dict[int, int] = {}  # by module
         # With their versions: what may be changed until the backward pass begins.
         self.arguments: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
+        self.held_bytes = 0  # of arguments that would have been free
 
 
 class Recomputation:
@@ -209,7 +210,8 @@ class Recomputation:
                 return 0
             if self._is_new:
                 self._is_new = False
-                return self._choose(needed_bytes)
+                assert self._looked_at is not None
+                return self._choose(needed_bytes - self._looked_at.held_bytes)
             self._short_rounds = self._short_rounds + 1 if was_short else 0
             if needed_bytes <= 0 or (self._spared_bytes and self._short_rounds < _SHORT_ROUNDS):
                 return 0
@@ -237,6 +239,7 @@ class Recomputation:
                 for noted, tensors, versions in there.arguments:
                     if [each._version for each in tensors] != versions:
                         noted.verdict = Verdict("its arguments are changed after its call")
+                there.held_bytes = self._held_bytes(there)
                 there.arguments.clear()
                 self._looked_at, self._is_new = there, True
             elif self._is_next_looked_at:  # from its first call on
@@ -254,6 +257,12 @@ class Recomputation:
         there.kept_bytes += storage[1]
         for noted in there.under_way:
             noted.kept[storage[0]] = storage[1]
+
+    def _held_bytes(self, there: _ForwardPass) -> int:
+        storages = {
+            _storage_of(each, self._device) for _, tensors, _ in there.arguments for each in tensors
+        }
+        return sum(one[1] for one in storages if one is not None and one[0] not in there.seen)
 
     def _choose(self, needed_bytes: int) -> int:
         """Choose calls that spare so much; return how much more that is than before."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from ...support.announced_uses import batch, top_hooks
 from ...support.late_streams import Copying, copying
@@ -104,3 +105,29 @@ def test_gradients_are_the_same(is_all_there: list[bool]) -> None:
     with trainer(is_all_there):
         assert same(gradients(transformer(), 8), expected)
         assert not nn.modules.module._global_forward_pre_hooks
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+def test_thread_that_runs_modules_again_for_a_backward_pass_does_not_count(
+    is_all_there: list[bool], is_again: bool
+) -> None:
+    class Checkpointed(nn.Sequential):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for block in self:
+                x = checkpoint(block, x, use_reentrant=False)
+            return x
+
+    def backward(loss: torch.Tensor) -> None:
+        if not is_again:
+            training.model(batch())
+        loss.backward()  # on a GPU this has a thread of its own
+
+    with trainer(is_all_there) as training:
+        training.model = Checkpointed(*training.model)
+        for _ in range(8):
+            loss = training.model(batch().requires_grad_()).square().mean()
+            thread = threading.Thread(target=backward, args=(loss,))
+            thread.start()
+            thread.join()
+            training.optimizer.step()
+        assert bool(nn.modules.module._global_forward_pre_hooks) is not is_again
