@@ -37,7 +37,7 @@ class RunRequest:
         Have the program's torch allocate managed memory; see `rmm_uvm.torch.install`.
     evict : {"all", "activations"}
         With `torch`: what may leave the device.
-    activations : {"migrate", "copy"}
+    activations : {"migrate", "copy", "auto"}
         With `torch`: how what autograd keeps leaves.
     eager : bool or None
         With `torch`: fetch what comes next ahead of its use; None is False.
