@@ -53,7 +53,9 @@ def small_bytes(recording: Recording, peak_bytes: int) -> int:
             budget_bytes += budget.budget_bytes
             others_bytes = (budget.unmanaged_bytes or 0) + budget.hidden_bytes
             room_bytes += max(device.capacity_bytes - others_bytes, 0)
-    return budget_bytes if 0 < peak_bytes <= _ROOM * room_bytes else 0
+    is_enough = 0 < peak_bytes <= _ROOM * room_bytes
+    # One that follows the device is nearly all of it.
+    return budget_bytes if is_enough and budget_bytes <= _ROOM * room_bytes else 0
 
 
 def lines(budget: ResidencyStatistics) -> list[str]:

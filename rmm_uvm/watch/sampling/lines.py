@@ -133,7 +133,7 @@ class WatchedLines:
         self.look()
         if self._account is None or not self._how:
             return None
-        read_lines, told_paths, told_objects, peak_bytes, peak_stretch = self._account.report()
+        read_lines, told_paths, told_objects, top_bytes, peak_stretch = self._account.report()
         told_lines = [(file, _function(name), number) for file, name, number in read_lines]
         distinct = {line: number for number, line in enumerate(dict.fromkeys(told_lines))}
         files = [file for file, _, _ in distinct]
@@ -178,7 +178,7 @@ class WatchedLines:
                 MovedObject(number, number_of[path], nbytes, live, MovedBytes(*moved))
                 for number, path, nbytes, live, moved in told_objects
             ),
-            peak_bytes,
+            top_bytes,
             peak_stretch,
             windows,
         )

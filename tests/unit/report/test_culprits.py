@@ -288,3 +288,20 @@ def test_a_budget_is_called_small_where_all_fits_beside_what_others_hold() -> No
     assert not says(110, unmanaged_bytes=0)  # 7/8 of it are too small
     assert not says(120, unmanaged_bytes=4, hidden_bytes=4)
     assert says(130, unmanaged_bytes=4, hidden_bytes=4)
+
+
+def test_a_budget_that_is_nearly_the_device_is_not_called_small() -> None:
+    lines = traffic(one_of(0, (24,), returned=72), OTHER)
+    recording = dataclasses.replace(recordings.fitting(), lines=lines)
+    (device,) = recording.devices
+
+    def says(budget: int) -> bool:
+        held = dataclasses.replace(device, capacity_bytes=128 * MIB)
+        counts = dataclasses.asdict(ResidencyStatistics.of_none()) | {"budget_bytes": budget * MIB}
+        changed = dataclasses.replace(
+            recording, devices=(held,), budgets={device.device_id: counts}
+        )
+        return "What is small is the budget" in Report(changed).text(100)
+
+    assert says(112)
+    assert not says(113)
