@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 
-__all__ = ["SavedTensorHooks", "changed"]
+__all__ = ["SavedTensorHooks", "are_of_checkpoint", "changed", "version_of"]
 
 _autograd = torch._C._autograd
 _push = _autograd._push_saved_tensors_default_hooks
@@ -37,6 +38,17 @@ def changed(tensor: torch.Tensor, version: int) -> RuntimeError:
             kind=tensor.type(), shape=list(tensor.shape), now=tensor._version, then=version
         )
     )
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was changed in place; 0 of those for which torch does not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def are_of_checkpoint() -> bool:
+    """Whether the hooks that torch calls in this thread are those of its checkpointing."""
+    top = _top()
+    return top is not None and getattr(top[0], "__module__", "") == torch.utils.checkpoint.__name__
 
 
 class SavedTensorHooks:

@@ -19,7 +19,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
-from rmm_uvm.torch.activations.saved_tensors import changed
+from rmm_uvm.torch.activations.saved_tensors import are_of_checkpoint, changed, version_of
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.trial import (
     Before,
@@ -61,7 +61,8 @@ class _NotedCall:
 
     module: weakref.ref[torch.nn.Module]
     number_of_module: int  # how many of its calls came before
-    signature: tuple[Any, ...]
+    structure: tuple[Any, ...]
+    signature: Any
     end: int = 0
     kept: dict[int, int] = field(default_factory=dict)  # bytes, by storage
     kept_until_bytes: int = 0  # of the whole pass, when it ended
@@ -74,7 +75,8 @@ class _Region:
     """A module of which calls are run again."""
 
     module: weakref.ref[torch.nn.Module]
-    signature: tuple[Any, ...]
+    structure: tuple[Any, ...]
+    signature: Any
     verdict: Verdict
     calls_of_pass: int
     numbers: set[int]  # which of those
@@ -237,7 +239,7 @@ class Recomputation:
             there, self._pass = self._pass, None
             if there is not None:
                 for noted, tensors, versions in there.arguments:
-                    if [each._version for each in tensors] != versions:
+                    if [version_of(each) for each in tensors] != versions:
                         noted.verdict = Verdict("its arguments are changed after its call")
                 there.held_bytes = self._held_bytes(there)
                 there.arguments.clear()
@@ -291,6 +293,7 @@ class Recomputation:
                 id(module),
                 _Region(
                     noted.module,
+                    noted.structure,
                     noted.signature,
                     noted.verdict,
                     there.calls_of[id(module)],
@@ -321,7 +324,10 @@ class Recomputation:
         if (
             number not in region.numbers
             or tensors is None
-            or signature_of(tensors) != region.signature
+            or are_of_checkpoint()  # those would not see what is kept within
+            or signature_of((args, kwargs)) != region.signature
+            or structure_of(module) != region.structure
+            or why_not(module)
         ):
             return original(module, *args, **kwargs)
 
@@ -337,7 +343,6 @@ class Recomputation:
             run,
             *tensors,  # torch learns from them whose random numbers to draw again
             use_reentrant=False,
-            preserve_rng_state=region.verdict.is_random,
             context_fn=lambda: _both_runs(module, tensors, region.verdict),
         )
 
@@ -349,6 +354,10 @@ class Recomputation:
             and not torch.compiler.is_compiling()
             and not getattr(self._thread, "trying", False)
             and torch._C._functorch.maybe_current_level() is None
+            and not torch.jit.is_tracing()
+            # Modes of the program's would be others in the backward pass.
+            and not torch._C._len_torch_dispatch_stack()
+            and torch._C._len_torch_function_stack() == _modes_of_default_device()
         )
 
     def _noted(
@@ -359,16 +368,17 @@ class Recomputation:
         args: Any,
         kwargs: Any,
     ) -> Any:
-        """ModuleCall a module, and take notes."""
+        """Call a module, and take notes."""
         tensors = arguments_in(args, kwargs)
         number = there.calls_of.get(id(module), 0)
         there.calls_of[id(module)] = number + 1
-        noted = _NotedCall(weakref.ref(module), number, signature_of(tensors or ()))
+        signature = None if tensors is None else signature_of((args, kwargs))
+        noted = _NotedCall(weakref.ref(module), number, structure_of(module), signature)
         there.calls.append(noted)
         there.under_way.append(noted)
         kind, before = None, None
         if tensors and any(each.device == self._device for each in tensors):
-            kind = (structure_of(module), noted.signature)
+            kind = (noted.structure, signature)
             noted.verdict = self._verdicts.get(kind)
             if noted.verdict is None and not (reason := why_not(module)):
                 before = Before(module, (args, kwargs), self._device)
@@ -412,12 +422,17 @@ class Recomputation:
             self._verdicts[kind] = noted.verdict
         if noted.verdict is not None and not noted.verdict.refusal and noted.spared_bytes:
             assert tensors is not None
-            there.arguments.append((noted, tensors, [each._version for each in tensors]))
+            there.arguments.append((noted, tensors, [version_of(each) for each in tensors]))
         return outputs
 
     def _is_worth_a_trial(self, spared_bytes: int) -> bool:
         least_bytes = self._needed_bytes * _LEAST_TRIED_FRACTION
         return least_bytes < spared_bytes <= self._budget_bytes * _MOST_TRIED_FRACTION
+
+
+def _modes_of_default_device() -> int:
+    """Return how many modes `torch.set_default_device` has: its backward passes have them, too."""
+    return int(getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None)
 
 
 def _storage_of(tensor: torch.Tensor, device: torch.device) -> tuple[int, int] | None:
@@ -449,7 +464,7 @@ class _First:
     ) -> None:
         self.module, self.verdict = module, verdict
         self.used = [*tensors, *module.parameters()]
-        self.versions = [each._version for each in self.used]
+        self.versions = [version_of(each) for each in self.used]
         self.buffers: list[torch.Tensor] = []  # copies, as they were before
 
     def changing(self) -> list[torch.Tensor]:
@@ -477,7 +492,7 @@ class _Again:
     def __enter__(self) -> None:
         first = self._first
         for each, version in zip(first.used, first.versions, strict=True):
-            if each._version != version:
+            if version_of(each) != version:
                 raise changed(each, version)
         self._now = _copies(first.changing())
         if first.buffers:

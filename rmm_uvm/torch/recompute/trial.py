@@ -9,14 +9,21 @@ returns is the same to the bit.
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.parameter import UninitializedTensorMixin
+
+from rmm_uvm.torch.activations.saved_tensors import version_of
 
 __all__ = [
     *("Before", "Verdict", "arguments_in", "copied", "signature_of", "structure_of"),
@@ -29,7 +36,15 @@ _HOOKS = (
     *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
     "_compiled_call_impl",
 )
-_OF_TORCH = ("_parameters", "_buffers", "_modules")  # what is in them is looked at by itself
+_GLOBAL_HOOKS = tuple(
+    getattr(torch.nn.modules.module, name)
+    for name in (
+        *("_global_forward_pre_hooks", "_global_forward_hooks"),
+        *("_global_backward_pre_hooks", "_global_backward_hooks"),
+    )
+)
+_OURS = __name__.partition(".")[0]
+_DEPTH = 6  # of containers and objects in each other that are looked into
 
 
 class _NotPlainError(Exception):
@@ -77,9 +92,25 @@ def copied(value: Any) -> Any:
     return value
 
 
-def signature_of(tensors: Iterable[torch.Tensor]) -> tuple[Any, ...]:
-    """Return what calls have in common that compute on tensors of the same shapes."""
-    return tuple((each.shape, each.dtype, each.requires_grad) for each in tensors)
+def signature_of(value: Any) -> Any:
+    """Return what calls have in common whose arguments differ in the tensors' values only.
+
+    Examples
+    --------
+    >>> given = ((torch.ones(2), True), {})
+    >>> signature_of(given) == signature_of(((torch.zeros(2), True), {}))
+    True
+    >>> signature_of(given) == signature_of(((torch.ones(2), False), {}))
+    False
+    """
+    kind = type(value)
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.dtype, value.requires_grad
+    if kind is tuple or kind is list:
+        return (kind, *map(signature_of, value))
+    if kind is dict:
+        return (kind, *((key, signature_of(each)) for key, each in value.items()))
+    return kind, repr(value)  # not every kind has a hash
 
 
 def structure_of(module: torch.nn.Module) -> tuple[Any, ...]:
@@ -89,26 +120,47 @@ def structure_of(module: torch.nn.Module) -> tuple[Any, ...]:
             type(each),
             tuple((name, _shape(one)) for name, one in each._parameters.items()),
             tuple((name, _shape(one)) for name, one in each._buffers.items()),
-            tuple((key, value) for key, value in vars(each).items() if isinstance(value, _PLAIN)),
+            tuple(
+                (key, value if type(value) is not slice else repr(value))
+                for key, value in vars(each).items()
+                if isinstance(value, _PLAIN)
+            ),
+            tuple(id(value) for value in vars(each).values() if isinstance(value, FunctionType)),
         )
         for each in module.modules()
     )
 
 
 def _shape(tensor: torch.Tensor | None) -> tuple[int, ...] | None:
-    return None if tensor is None else tuple(tensor.shape)
+    return None if tensor is None or isinstance(tensor, UninitializedTensorMixin) else tensor.shape
 
 
 def why_not(module: torch.nn.Module) -> str:
-    """Return why a module is never run again; empty if it may be."""
+    """Return why a module is not run again; empty if it may be."""
+    hooks = chain.from_iterable(each.values() for each in _GLOBAL_HOOKS)
+    if not all(str(getattr(each, "__module__", "")).startswith(_OURS) for each in hooks):
+        return "there are hooks of all modules"
     for each in module.modules():
-        kind = type(each)
-        if kind.__module__.startswith(("torch.distributed", "torch.nn.parallel")):
+        kind, its = type(each), vars(each)
+        parts = (kind, *map(type, each._parameters.values()))
+        if kind is torch.nn.SyncBatchNorm or any(
+            part.__module__.startswith(("torch.distributed", "torch.nn.parallel")) for part in parts
+        ):
             return "a module in it works with other processes"
         is_compiled = isinstance(each, torch.jit.ScriptModule) or kind.__name__ == "OptimizedModule"
-        if is_compiled or any(vars(each).get(name) for name in _HOOKS):
+        if is_compiled or "forward" in its or any(its.get(name) for name in _HOOKS):
             return "a module in it has hooks, or is compiled"
+        if not all(one is None or _is_dense(one) for one in each._buffers.values()):
+            return "a module in it has a buffer that is not dense"
     return ""
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout is torch.strided
+        and not (tensor.is_quantized or tensor.is_nested)
+        and not isinstance(tensor, UninitializedTensorMixin)
+    )
 
 
 class _Randomness(NamedTuple):
@@ -122,8 +174,8 @@ class _Randomness(NamedTuple):
         states = [torch.get_rng_state()]
         if device.type == "cuda":
             states.append(torch.cuda.get_rng_state(device))
-        numpy = sys.modules.get("numpy")
-        of_numpy = None if numpy is None else numpy.random.get_state()[1].tobytes()
+        numpy = sys.modules.get("numpy.random")
+        of_numpy = None if numpy is None else pickle.dumps(numpy.get_state())
         return _Randomness(tuple(states), (random.getstate(), of_numpy))
 
     def restore(self, device: torch.device) -> None:
@@ -155,8 +207,8 @@ class Before:
         self.buffers = {name: one.clone() for name, one in _small(module, device).items()}
         self._sums = _sums_of_large(module, device)
 
-    def _versions(self) -> list[tuple[int, int]]:
-        return [(id(each), each._version) for each in arguments_in(*self._arguments) or ()]
+    def _versions(self) -> list[Any]:
+        return [_told_of(each, 0) for each in arguments_in(*self._arguments) or ()]
 
     def changed(self) -> str:
         """Return what the call changed for which it cannot be run again; empty for nothing."""
@@ -184,24 +236,50 @@ def _sums_of_large(module: torch.nn.Module, device: torch.device) -> list[tuple[
     """Return the version and a sum of the bits of each other buffer."""
     small = _small(module, device)
     return [
-        (one._version, int(_bytes_of(one).sum(dtype=torch.int64)))
+        (version_of(one), int(_bytes_of(one).sum(dtype=torch.int64)))
         for name, one in module.named_buffers()
         if name not in small
     ]
 
 
 def _attributes(module: torch.nn.Module) -> list[Any]:
-    """Return what is told of each attribute: which object it is, and how many are in it."""
-    found: list[Any] = []
-    for each in module.modules():
-        for name, value in vars(each).items():
-            if name in _OF_TORCH:
-                found += [(name, key, id(one)) for key, one in value.items()]
-            else:
-                size = len(value) if isinstance(value, list | dict | set | Mapping) else 0
-                version = value._version if isinstance(value, torch.Tensor) else 0
-                found.append((name, id(value), size, version))
-    return found
+    """Return what is told of each attribute: which object it is, and what is in it."""
+    seen: set[int] = set()
+    return [
+        (name, [*map(id, value.values())] if name == "_buffers" else _told_of(value, _DEPTH, seen))
+        for each in module.modules()
+        for name, value in vars(each).items()
+    ]
+
+
+def _told_of(value: Any, depth: int, seen: set[int] | None = None) -> Any:
+    """Return what is other than before once somebody changed a value, as far as can be seen."""
+    if isinstance(value, torch.Tensor):
+        hooks = [value._backward_hooks, getattr(value, "_post_accumulate_grad_hooks", None)]
+        grad = value.grad if value.is_leaf else None  # torch warns of others
+        counts = [len(each or ()) for each in hooks]
+        return id(value), version_of(value), counts, None if grad is None else _told_of(grad, 0)
+    if isinstance(value, _PLAIN):
+        return value
+    seen = set() if seen is None else seen
+    if depth == 0 or id(value) in seen or isinstance(value, torch.nn.Module | type | FunctionType):
+        return id(value)
+    seen.add(id(value))
+    inside: Any = None
+    if isinstance(value, Mapping):
+        inside = [(id(key), _told_of(each, depth - 1, seen)) for key, each in value.items()]
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        inside = [_told_of(each, depth - 1, seen) for each in value]
+    elif isinstance(value, torch.Generator):
+        inside = value.get_state().tolist()
+    elif hasattr(value, "__dict__") and not isinstance(value, random.Random):
+        inside = _told_of(vars(value), depth - 1, seen)
+    elif getattr(value, "nbytes", 0) <= _LARGE_BYTES:  # an array, or what draws random numbers
+        try:
+            inside = pickle.dumps(value)
+        except Exception:
+            inside = None
+    return id(value), inside
 
 
 @dataclass(frozen=True)
@@ -214,8 +292,6 @@ class Verdict:
         Why modules like this one are not run again; empty if they may be.
     seconds : float
         How long it took to run again.
-    is_random : bool
-        Whether it draws random numbers of torch's.
     changing : tuple of str
         Names of the buffers that a call changes.
     needs_buffers : bool
@@ -224,7 +300,6 @@ class Verdict:
 
     refusal: str = ""
     seconds: float = 0.0
-    is_random: bool = False
     changing: tuple[str, ...] = ()
     needs_buffers: bool = False
 
@@ -256,7 +331,7 @@ def tried(
     """
     refusal = before.changed()
     expected = arguments_in(outputs, ())
-    if expected is None:
+    if expected is None or not all(map(_is_dense, expected)):
         refusal = refusal or "it returns something else than tensors"
     if refusal:
         return Verdict(refusal)
@@ -286,14 +361,15 @@ def tried(
             is_same, seconds = repeats()
             is_same &= all(_same(there[name], then[name]) for name in changing)
         refusal = before.changed()
+    except Exception:
+        is_same, seconds, refusal = False, 0.0, "it fails when it is run again"
     finally:
         after.restore(device)
         for name in changing:
             there[name].data.copy_(then[name])
     if not is_same:
         refusal = refusal or "it does not return the same again"
-    is_random = not all(map(torch.equal, before.random.of_torch, after.of_torch))
-    return Verdict(refusal, seconds, is_random, changing, needs_buffers)
+    return Verdict(refusal, seconds, changing, needs_buffers)
 
 
 def _nothing(_kept: Any) -> None:
@@ -302,11 +378,11 @@ def _nothing(_kept: Any) -> None:
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are the same to the bit; a NaN is."""
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if one.shape != other.shape or one.dtype != other.dtype or not _is_dense(one):
         return False
     is_same: bool = torch.equal(_bytes_of(one), _bytes_of(other))
     return is_same
 
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().reshape(-1).view(torch.uint8)
+    return tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)

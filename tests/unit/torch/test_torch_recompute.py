@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
@@ -96,7 +99,7 @@ class Trainer:
         def keep(tensor: torch.Tensor) -> torch.Tensor:
             if self.recompute.is_looking:
                 self.recompute.kept(tensor)
-            if not is_parameter(tensor):
+            if not (is_parameter(tensor) or tensor.is_sparse):
                 storage = tensor.untyped_storage()
                 kept[storage._cdata] = storage
             return tensor
@@ -182,6 +185,74 @@ class PythonsRandom(Counting):
         random.random()
 
 
+class NumpysRandom(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        np.random.rand()
+
+
+class Within(Counting):
+    """Counts in an object's dictionary, which stays the same one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = Record({"calls": [0]})
+
+    def work(self, x: torch.Tensor) -> None:
+        self.found.value["calls"][0] += 1
+
+
+class OwnGenerator(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generators = torch.Generator(), np.random.default_rng(0), random.Random(0)
+
+    def work(self, x: torch.Tensor) -> None:
+        torch.rand(1, generator=self.generators[0])
+        self.generators[1].random()
+        self.generators[2].random()
+
+
+class OwnParameter(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        with torch.no_grad():
+            self.layers[0].weight.mul_(0.99)
+
+
+class HookOfArgument(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        x.register_hook(lambda gradient: gradient / 2)
+
+
+class Backward(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+            self.layers(x.detach()).square().mean().backward()
+
+
+class Derivative(Counting):
+    def work(self, x: torch.Tensor) -> None:
+        y = x.detach().requires_grad_()
+        torch.autograd.grad(self.layers(y).sum(), y)
+
+
+class OwnForward(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forward = functools.partial(type(self).forward, self)  # type: ignore[method-assign]
+
+
+class SparseBuffer(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sparse", torch.eye(WIDTH).to_sparse())
+
+
+class Synchronised(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.also = nn.SyncBatchNorm(WIDTH)
+
+
 class Hooked(Counting):
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +262,7 @@ class Hooked(Counting):
 class Record:
     """No tensor."""
 
-    def __init__(self, value: torch.Tensor) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
 
 
@@ -199,6 +270,12 @@ class NoTensor(Counting):
     def forward(self, x: Any) -> Any:
         type(self).calls += 1
         return Record(super().forward(x.value if isinstance(x, Record) else x))
+
+
+class Sparse(Counting):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        type(self).calls += 1
+        return super(Counting, self).forward(x.to_dense()).to_sparse()
 
 
 class InTurn:
@@ -211,11 +288,11 @@ class InTurn:
         self.parameters = self.blocks.parameters
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        x = x * 1
+        x = (x * 1).requires_grad_()
         for block in self.blocks:
             x = block(x)
             x = x.value if isinstance(x, Record) else x
-        return x
+        return x.to_dense()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +302,16 @@ class InTurn:
         (Attached, "it changes its attributes"),
         (InPlace, "it changes its arguments"),
         (PythonsRandom, "it draws random numbers of Python's or NumPy's"),
+        (NumpysRandom, "it draws random numbers of Python's or NumPy's"),
+        (Within, "it changes its attributes"),
+        (OwnGenerator, "it changes its attributes"),
+        (OwnParameter, "it changes its attributes"),
+        (HookOfArgument, "it changes its arguments"),
+        (Backward, "it changes its attributes"),
+        (OwnForward, "a module in it has hooks, or is compiled"),
+        (SparseBuffer, "a module in it has a buffer that is not dense"),
+        (Synchronised, "a module in it works with other processes"),
+        (Sparse, "it returns something else than tensors"),
         (Hooked, "a module in it has hooks, or is compiled"),
         (NoTensor, "it returns something else than tensors"),
     ],
@@ -238,6 +325,75 @@ def test_module_that_would_be_seen_to_run_twice_runs_once(
         assert trainer.train(InTurn(kind)) == losses
         assert reason in trainer.recompute.statistics()["refusals"]
     assert kind.calls == calls
+
+
+def test_module_that_fails_when_it_is_run_again_runs_on_as_without() -> None:
+    losses, _, kept_bytes = of_reference(lambda: InTurn(Derivative))
+    with recomputing(kept_bytes // 2) as trainer:
+        assert trainer.train(InTurn(Derivative)) == losses
+        assert "it fails when it is run again" in trainer.recompute.statistics()["refusals"]
+
+
+class Switched(nn.Module):
+    """Does something else once its program says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.BatchNorm1d(WIDTH), nn.Dropout(0.0)
+        self.scale = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x: torch.Tensor, switch: str = "") -> torch.Tensor:
+        if switch == "argument":
+            x = nn.functional.dropout(x, 0.3)
+        y = self.norm(x) * self.scale
+        return x + self.dropout((y.sin() * y.cos()).tanh())
+
+
+class Switching(nn.Module):
+    """Blocks in turn, the first steps without what comes then."""
+
+    def __init__(self, switch: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.blocks = nn.ModuleList(Switched() for _ in range(6))
+        self.switch = switch
+        self.steps, self.seen = 0, 0
+        if switch == "training":
+            self.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        given: tuple[str, ...] = ()
+        call: Callable[..., torch.Tensor] = nn.Module.__call__
+        if self.steps == 5:
+            for block in self.blocks:
+                block.train()
+                if self.switch == "setting":
+                    block.dropout.p = 0.5
+                if self.switch == "hooks":
+                    block.register_forward_pre_hook(self.see)
+        if self.steps >= 5:
+            given = ("argument",) if self.switch == "argument" else ()
+            if self.switch == "checkpoint":
+                call = functools.partial(checkpoint, use_reentrant=False)
+        x = x * 1
+        for block in self.blocks:
+            x = call(block, x, *given)
+        return x
+
+    def see(self, *_: object) -> None:
+        self.seen += 1
+
+
+@pytest.mark.parametrize("switch", ["training", "setting", "argument", "hooks", "checkpoint"])
+def test_module_that_is_not_as_it_was_tried_is_not_run_again(switch: str) -> None:
+    losses, expected, kept_bytes = of_reference(lambda: Switching(switch), steps=8)
+    with recomputing(kept_bytes // 2) as trainer:
+        model = Switching(switch)
+        assert trainer.train(model, steps=8) == losses
+        assert trainer.recompute.statistics()["modules"] > 0
+    assert model.seen == expected.seen
+    assert same(list(model.state_dict().values()), list(expected.state_dict().values()))
 
 
 class Unlike(Counting):
