@@ -137,12 +137,13 @@ class Recomputation:
     def begin(self) -> None:
         """Look at calls of modules from now on."""
         original = torch.nn.Module._call_impl
-        regions, called = self._regions, self._called
+        regions, called, is_compiling = self._regions, self._called, torch.compiler.is_compiling
 
         def _call_impl(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if id(module) in regions or self._pass is not None:
-                return called(original, module, args, kwargs)
-            return original(module, *args, **kwargs)
+            # First: what torch.compile traces is not to depend on the rest.
+            if is_compiling() or not (id(module) in regions or self._pass is not None):
+                return original(module, *args, **kwargs)
+            return called(original, module, args, kwargs)
 
         self._original, self._ours = original, _call_impl
         torch.nn.Module._call_impl = _call_impl
@@ -324,6 +325,7 @@ class Recomputation:
         if (
             number not in region.numbers
             or tensors is None
+            or any(each.is_inference() for each in tensors)  # autograd keeps none of those
             or are_of_checkpoint()  # those would not see what is kept within
             or signature_of((args, kwargs)) != region.signature
             or structure_of(module) != region.structure
@@ -351,7 +353,6 @@ class Recomputation:
         return (
             torch.is_grad_enabled()
             and torch._C._current_graph_task_id() == -1
-            and not torch.compiler.is_compiling()
             and not getattr(self._thread, "trying", False)
             and torch._C._functorch.maybe_current_level() is None
             and not torch.jit.is_tracing()
@@ -462,46 +463,58 @@ class _First:
     def __init__(
         self, module: torch.nn.Module, tensors: list[torch.Tensor], verdict: Verdict
     ) -> None:
-        self.module, self.verdict = module, verdict
+        # With what is in them: `torch.func.functional_call` puts other tensors there for a while.
+        self.members = [
+            (its, dict(its))
+            for each in module.modules()
+            for its in (each._parameters, each._buffers)
+            if its
+        ]
         self.used = [*tensors, *module.parameters()]
         self.versions = [version_of(each) for each in self.used]
+        # What a call changes, without counting what is done to it: autograd may keep a buffer.
+        self.changing = [module.get_buffer(name).data for name in verdict.changing]
+        self.needs_buffers = verdict.needs_buffers
         self.buffers: list[torch.Tensor] = []  # copies, as they were before
 
-    def changing(self) -> list[torch.Tensor]:
-        """Return the buffers that a call changes; without counting what is done to them.
-
-        Autograd may keep a buffer.
-        """
-        return [self.module.get_buffer(name).data for name in self.verdict.changing]
-
     def __enter__(self) -> None:
-        if self.verdict.needs_buffers:
-            self.buffers = _copies(self.changing())
+        if self.needs_buffers:
+            self.buffers = _copies(self.changing)
 
     def __exit__(self, *_: object) -> None:
         """Leave everything as it is."""
 
 
 class _Again:
-    """The context of its repetitions: buffers are as they were then, and afterwards as now."""
+    """The context of its repetitions: its members are as they were then, and afterwards as now."""
 
     def __init__(self, first: _First) -> None:
         self._first = first
         self._now: list[torch.Tensor] = []
+        self._others: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> None:
         first = self._first
         for each, version in zip(first.used, first.versions, strict=True):
             if version_of(each) != version:
                 raise changed(each, version)
-        self._now = _copies(first.changing())
+        self._others = [
+            (its, dict(its))
+            for its, then in first.members
+            if any(its.get(name) is not each for name, each in then.items())
+        ]
+        for its, then in first.members if self._others else ():
+            its.update(then)
+        self._now = _copies(first.changing)
         if first.buffers:
-            torch._foreach_copy_(first.changing(), first.buffers)
+            torch._foreach_copy_(first.changing, first.buffers)
 
     def __exit__(self, *_: object) -> None:
         if self._now:
-            torch._foreach_copy_(self._first.changing(), self._now)
-        self._now = []
+            torch._foreach_copy_(self._first.changing, self._now)
+        for its, now in self._others:
+            its.update(now)
+        self._now, self._others = [], []
 
 
 def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -607,3 +607,81 @@ def test_calls_of_one_module_are_told_apart_in_every_pass() -> None:
             trainer.train(model, steps)
             assert trainer.kept_bytes == less_bytes
     assert less_bytes < kept_bytes
+
+
+def of_both(work: Callable[[Trainer], list[torch.Tensor]]) -> Trainer:
+    """Compare what a program returns with and without; return its trainer."""
+    torch.manual_seed(0)
+    expected = work(Trainer())
+    torch.manual_seed(0)
+    with recomputing(MIB // 4) as trainer:
+        assert same(work(trainer), expected)
+        assert trainer.recompute.statistics()["modules"] > 0
+    return trainer
+
+
+def test_other_parameters_are_there_again_when_a_module_is_run_again() -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = blocks()
+        trainer.train(model)
+        others = {
+            name: (2 * each.detach()).requires_grad_() for name, each in model.named_parameters()
+        }
+        x = torch.ones(64, WIDTH)
+        loss = trainer.forward(
+            lambda: torch.func.functional_call(model, others, (x,)).square().mean()
+        )
+        return [*torch.autograd.grad(loss, list(others.values())), *model.state_dict().values()]
+
+    of_both(work)
+
+
+def test_tensors_of_inference_mode_may_be_arguments() -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        with torch.inference_mode():
+            shift = torch.randn(64, WIDTH)
+        model = nn.ModuleList(_Shifted() for _ in range(40))
+        found = []
+
+        def forward() -> torch.Tensor:
+            x = torch.ones(64, WIDTH)
+            for module in model:
+                x = module(x, shift if len(found) > 3 else shift.clone())
+            return x.sum()
+
+        for _ in range(6):
+            loss = trainer.forward(forward)
+            loss.backward()
+            found.append(loss.detach())
+        return found
+
+    of_both(work)
+
+
+class _Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.randn(64, WIDTH))
+
+    def forward(self, x: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+        x = x * (self.shift + shift)
+        return (x.sin() * x.cos()).tanh()
+
+
+def test_what_is_compiled_as_one_graph_stays_one() -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = blocks()
+        trainer.train(_PartlyCompiled(model))
+        return list(model.state_dict().values())
+
+    of_both(work)
+
+
+class _PartlyCompiled(nn.Module):
+    def __init__(self, model: nn.Sequential) -> None:
+        super().__init__()
+        self.first = torch.compile(model[0], backend="eager", fullgraph=True)
+        self.rest = model[1:]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.rest(self.first(x))
