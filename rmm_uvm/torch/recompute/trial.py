@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from rmm_uvm.torch.activations.saved_tensors import version_of
 
@@ -132,7 +132,7 @@ def structure_of(module: torch.nn.Module) -> tuple[Any, ...]:
 
 
 def _shape(tensor: torch.Tensor | None) -> tuple[int, ...] | None:
-    return None if tensor is None or isinstance(tensor, UninitializedTensorMixin) else tensor.shape
+    return None if tensor is None or is_lazy(tensor) else tensor.shape
 
 
 def why_not(module: torch.nn.Module) -> str:
@@ -159,7 +159,7 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return (
         tensor.layout is torch.strided
         and not (tensor.is_quantized or tensor.is_nested)
-        and not isinstance(tensor, UninitializedTensorMixin)
+        and not is_lazy(tensor)
     )
 
 
