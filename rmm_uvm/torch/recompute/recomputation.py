@@ -37,6 +37,7 @@ __all__ = ["Recomputation", "cuda_clock"]
 _MOST_TRIED_FRACTION = 1 / 8  # of the budget, kept by a call that is tried
 _LEAST_TRIED_FRACTION = 1 / 512  # of what is needed
 _SHORT_ROUNDS = 3  # in a row, until more is run again: torch puts things elsewhere meanwhile
+_MOST_CALLS = 20_000  # in one pass: more were made without a backward pass
 _FIRST_PAUSE = 16  # rounds, until one is looked at again; twice as many each time
 
 _Original = Callable[..., Any]
@@ -345,6 +346,7 @@ class Recomputation:
             run,
             *tensors,  # torch learns from them whose random numbers to draw again
             use_reentrant=False,
+            early_stop=False,  # it would keep this frame, and arguments, until a collection
             context_fn=lambda: _both_runs(module, tensors, region.verdict),
         )
 
@@ -353,6 +355,7 @@ class Recomputation:
         return (
             torch.is_grad_enabled()
             and torch._C._current_graph_task_id() == -1
+            and not _has_other_processes()  # they might wait for each other in other modules
             and not getattr(self._thread, "trying", False)
             and torch._C._functorch.maybe_current_level() is None
             and not torch.jit.is_tracing()
@@ -370,6 +373,9 @@ class Recomputation:
         kwargs: Any,
     ) -> Any:
         """Call a module, and take notes."""
+        if len(there.calls) >= _MOST_CALLS and not there.under_way:
+            self._pass = None
+            return original(module, *args, **kwargs)
         tensors = arguments_in(args, kwargs)
         number = there.calls_of.get(id(module), 0)
         there.calls_of[id(module)] = number + 1
@@ -434,6 +440,15 @@ class Recomputation:
 def _modes_of_default_device() -> int:
     """Return how many modes `torch.set_default_device` has: its backward passes have them, too."""
     return int(getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not None)
+
+
+def _has_other_processes() -> bool:
+    distributed = torch.distributed
+    return bool(
+        distributed.is_available()
+        and distributed.is_initialized()
+        and distributed.get_world_size() > 1
+    )
 
 
 def _storage_of(tensor: torch.Tensor, device: torch.device) -> tuple[int, int] | None:

@@ -147,6 +147,8 @@ def why_not(module: torch.nn.Module) -> str:
             part.__module__.startswith(("torch.distributed", "torch.nn.parallel")) for part in parts
         ):
             return "a module in it works with other processes"
+        if isinstance(each, torch.nn.RNNBase) and each.dropout:
+            return "a module in it has random numbers of cuDNN's"
         is_compiled = isinstance(each, torch.jit.ScriptModule) or kind.__name__ == "OptimizedModule"
         if is_compiled or "forward" in its or any(its.get(name) for name in _HOOKS):
             return "a module in it has hooks, or is compiled"

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,8 +21,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
+from rmm_uvm.torch.recompute import recomputation
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.recomputation import Recomputation
+from rmm_uvm.torch.recompute.trial import why_not
 
 from ...support.late_streams import copying
 from ...support.small_transformer import gradients, same, transformer
@@ -609,12 +613,12 @@ def test_calls_of_one_module_are_told_apart_in_every_pass() -> None:
     assert less_bytes < kept_bytes
 
 
-def of_both(work: Callable[[Trainer], list[torch.Tensor]]) -> Trainer:
+def of_both(work: Callable[[Trainer], list[torch.Tensor]], needed_bytes: int = MIB // 4) -> Trainer:
     """Compare what a program returns with and without; return its trainer."""
     torch.manual_seed(0)
     expected = work(Trainer())
     torch.manual_seed(0)
-    with recomputing(MIB // 4) as trainer:
+    with recomputing(needed_bytes) as trainer:
         assert same(work(trainer), expected)
         assert trainer.recompute.statistics()["modules"] > 0
     return trainer
@@ -655,7 +659,7 @@ def test_tensors_of_inference_mode_may_be_arguments() -> None:
             found.append(loss.detach())
         return found
 
-    of_both(work)
+    of_both(work, MIB)
 
 
 class _Shifted(nn.Module):
@@ -685,3 +689,50 @@ class _PartlyCompiled(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.rest(self.first(x))
+
+
+def test_nothing_is_run_again_beside_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    for world_size, is_run_again in ((2, False), (1, True)):
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda size=world_size: size)
+        with recomputing(MIB // 4) as trainer:
+            trainer.train(blocks())
+            assert (trainer.recompute.statistics()["modules"] > 0) is is_run_again
+
+
+def test_passes_without_a_backward_pass_are_not_looked_at_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recomputation, "_MOST_CALLS", 100)
+    model = blocks()
+    with recomputing(MIB // 4) as trainer:
+        trainer.train(model, 1)
+        assert trainer.recompute.is_looking
+        x = torch.ones(64, WIDTH)
+        inputs = weakref.ref(x)
+        for _ in range(3):
+            trainer.forward(functools.partial(model, x))
+        assert not trainer.recompute.is_looking
+        del x
+        assert inputs() is None
+
+
+def test_dropout_of_cudnn_is_left_alone() -> None:
+    assert why_not(nn.LSTM(8, 8, 2, dropout=0.1)) == "a module in it has random numbers of cuDNN's"
+    assert not why_not(nn.LSTM(8, 8, 2))
+
+
+def test_arguments_live_no_longer_than_without() -> None:
+    model = blocks()
+    with recomputing(MIB // 4) as trainer:
+        trainer.train(model)
+        assert trainer.recompute.statistics()["modules"] > 0
+        x = torch.ones(64, WIDTH)
+        inputs = weakref.ref(x)
+        gc.disable()
+        try:
+            trainer.forward(functools.partial(model, x)).square().mean().backward()
+            del x
+            assert inputs() is None
+        finally:
+            gc.enable()
