@@ -46,9 +46,12 @@ def on_a_worker(
 
 
 def allocated(size_bytes: int) -> list[rmm.DeviceBuffer]:
-    """Allocate what does not fit: each piece is prefetched, and pushes others out."""
+    """Write what does not fit: each piece pushes others out."""
     mr = rmm_uvm.current_installation().managed_mr
-    pieces = [rmm.DeviceBuffer(size=64 * MIB, mr=mr) for _ in range(size_bytes // (64 * MIB))]
+    pieces = []
+    for _ in range(size_bytes // (64 * MIB)):
+        pieces.append(rmm.DeviceBuffer(size=64 * MIB, mr=mr))
+        mr.managed_mr.driver.touch(pieces[-1].ptr, pieces[-1].size, write=True)
     rmm_uvm.current_installation().monitor.snapshot()  # takes a sample
     return pieces
 
