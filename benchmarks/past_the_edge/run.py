@@ -15,9 +15,11 @@ allocated). What people use instead has as much device memory, and no budget: `b
 `by-hand-buffered` keep the frames of `cudf` in pinned host memory, and copy each in before it is
 used, or while the one before is; `cudf-spilling` and `dask-spilling` have cuDF, or a worker, spill;
 `pinned-behind` hands out host memory once the device's is; `polars-streaming` is the streaming
-executor of cudf-polars. A program has some of them. Programs of torch allocate through RMM, and are
-announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
-budget instead: `rmm_uvm.torch.install`. The rules are in benchmarks/README.md.
+executor of cudf-polars; `checkpointing` runs as few blocks of a model again as fit, and
+`save-on-cpu` copies all that autograd keeps. A program has some of them. Programs of torch allocate
+through RMM, and are announced by `rmm_uvm.torch.announced`. With `lazy`, `copies` and `automatic`
+torch's own allocator has the budget instead: `rmm_uvm.torch.install`. The rules are in
+benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all

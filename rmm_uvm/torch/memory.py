@@ -173,7 +173,8 @@ class TorchMemory:
             had deferred were looked at), ``trims`` (how often free segments were given back since
             copies made room), ``segments`` (dict), ``residency`` (dict or None; see
             `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str), ``activations`` (dict,
-            see docs/training.md; None unless they are copied and the budget was passed).
+            see docs/training.md; None unless they are copied and the budget was passed),
+            ``recompute`` (likewise, of modules that are run again).
         """
         return {
             **(self._counted or self._counts_of_parts()),

@@ -30,7 +30,7 @@ class Training:
     """
 
     STEPS = 3
-    SIDES = ("resident", "lazy", "copies", "automatic", "checkpointing", "save-on-cpu")
+    SIDES = ("resident", "default", "announced", "lazy", "copies", "automatic", "fault-driven")
     PIECES = 2
     DEVICE = "cuda"
 

@@ -60,7 +60,6 @@ def checkpointed(
                 tried = (fewest + most) // 2
                 fewest, most = (fewest, tried) if self._fits(tried) else (tried + 1, most)
             self._make_with(fewest)
-            self.blocks = fewest
 
         def _make_with(self, blocks: int) -> None:
             self.drop()

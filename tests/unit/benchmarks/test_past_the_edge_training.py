@@ -26,6 +26,7 @@ loop = script("benchmarks", "past_the_edge/run")
 swin = script("benchmarks", "past_the_edge/programs/swin")
 graphsage = script("benchmarks", "past_the_edge/programs/graphsage")
 training = script("benchmarks", "past_the_edge/programs/training")
+by_hand = script("benchmarks", "past_the_edge/programs/training_by_hand")
 sides = script("benchmarks", "common/past_the_edge/sides")
 memory = script("benchmarks", "common/past_the_edge/memory")
 
@@ -159,6 +160,64 @@ def test_what_lives_at_the_peak_is_about_the_data(
     assert 0.9 * data_bytes < recording.peak_bytes < data_bytes
 
 
+@pytest.mark.parametrize("fewest", [0, 3, 6])
+def test_by_hand_as_few_blocks_are_checkpointed_as_fit(
+    fewest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    run_again: list[int] = []
+
+    class Refusing(SmallSwin):
+        """Fits where enough blocks are checkpointed."""
+
+        def operation(self, number: int) -> int:
+            run_again.append(sum("forward" in vars(each) for each in self._model.modules()))
+            if run_again[-1] < fewest:
+                raise RuntimeError("CUDA out of memory")
+            return int(super().operation(number))
+
+    program = by_hand.checkpointed(Refusing, 0, 2, 0)
+    program.make()
+    assert program.operation(0) == 0
+    assert run_again[-1] == fewest
+    program.drop()
+
+
+@pytest.mark.parametrize("kind", [SmallSwin, SmallSage])
+@pytest.mark.parametrize("way", ["checkpointed", "saved_on_cpu"])
+def test_by_hand_losses_are_the_same(
+    kind: type[Any], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(
+        torch.autograd.graph,
+        "save_on_cpu",
+        lambda **_: torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda kept: kept),
+    )
+
+    def made(data_bytes: int, pieces: int, *, announced: bool = False) -> Any:
+        assert not announced
+        return getattr(by_hand, way)(kind, data_bytes, pieces, 0)
+
+    assert trained(made, 2) == trained(kind, 2)
+
+
+def test_longer_lists_of_parts_are_the_blocks() -> None:
+    with torch.device("meta"):
+        model = swin.Swin()
+    kinds = [type(each).__name__ for each in by_hand.blocks_of(model)]
+    assert kinds.count("_Block") == 24
+    stages = torch.nn.Sequential(
+        *(
+            torch.nn.Sequential(
+                *(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()) for _ in range(5))
+            )
+            for _ in range(3)
+        )
+    )
+    assert len(by_hand.blocks_of(torch.nn.Sequential(stages))) == 15
+
+
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchCuda]:
     fake = FakeTorchCuda()
@@ -169,7 +228,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchCuda]:
         installed.close()
 
 
-@pytest.mark.parametrize("name", ["lazy", "copies"])
+@pytest.mark.parametrize("name", ["lazy", "copies", "automatic"])
 def test_torchs_own_allocator_has_the_budget_and_is_given_back_whole(
     name: str, cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
