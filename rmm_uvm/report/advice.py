@@ -75,14 +75,21 @@ def about(finding: Finding) -> tuple[str, int, str]:
 
 
 def message(finding: Finding, recording: Recording) -> str:
-    """Return what was the case, with the worst of the whole recording where that came later.
+    """Return what was the case, with what became of it in the rest of the recording.
 
-    A footprint is found when it passes the capacity, once, and goes on growing.
+    A footprint is found when it passes the capacity, once, and goes on growing. Data that come back
+    again and again are found once, and go on coming.
     """
     device = next((one for one in recording.devices if one.device_id == finding.device_id), None)
-    if finding.kind != "footprint" or device is None or not device.capacity_bytes:
+    if device is None:
         return finding.message
-    peak_bytes = of_device(recording, device).peak_footprint_bytes or 0
+    figures = of_device(recording, device)
+    if finding.kind == "amplification" and figures.host_to_device_bytes:
+        came = words.size(figures.host_to_device_bytes)
+        return finding.message if came in finding.message else f"{finding.message}; {came} in all"
+    if finding.kind != "footprint" or not device.capacity_bytes:
+        return finding.message
+    peak_bytes = figures.peak_footprint_bytes or 0
     factor = words.factor(peak_bytes, device.capacity_bytes)
     if float(factor) <= round(finding.value, 2):
         return finding.message

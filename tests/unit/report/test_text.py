@@ -210,6 +210,24 @@ def test_advice_on_the_footprint_has_its_peak_where_that_came_later() -> None:
     assert not any("; at most" in text for text in told(0.1, "eviction"))
 
 
+def test_advice_on_what_comes_back_has_all_that_came_in_the_run() -> None:
+    recording = recordings.oversubscribed()
+    (device,) = recording.devices
+    came_bytes = of_device(recording, device).host_to_device_bytes
+    assert came_bytes
+    came = words.size(came_bytes)
+    found = next(one for one in recording.findings if one.kind == "footprint")
+
+    def told(message: str) -> str:
+        changed = dataclasses.replace(found, kind="amplification", message=message)
+        return " ".join(str(Report(dataclasses.replace(recording, findings=(changed,)))).split())
+
+    assert f"the same data come back: 1 KiB in 0.1 s; {came} in all" in told(
+        "the same data come back: 1 KiB in 0.1 s"
+    )
+    assert "in all" not in told(f"the same data come back: {came} in 9.0 s")
+
+
 @pytest.mark.parametrize(
     ("shape", "width"),
     [("fitting", 60), ("oversubscribed", 60), ("two_devices", 60), ("blind", 56)],
