@@ -74,7 +74,14 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
         return found
 
     # An allocation's length is known: it is the pool's, not a part of a segment.
-    uses = Uses(announce, lambda _address, _nbytes: None, None, of_step, _extents_of_all)
+    uses = Uses(
+        announce,
+        lambda _address, _nbytes: None,
+        None,
+        of_step,
+        _extents_of_all,
+        budget_bytes=min(budgets),
+    )
     try:
         uses.begin()
         yield

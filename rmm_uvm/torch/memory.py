@@ -213,6 +213,7 @@ class TorchMemory:
             copies=copies,
             confirmed=self._managed.confirmed_present,
             recompute=recompute,
+            budget_bytes=budget_bytes,
         )
         try:
             self._unfollow = self._routing.follow(

@@ -34,6 +34,7 @@ from rmm_uvm.torch.by_module import ByModule
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.quiet_modules import QuietModules
 from rmm_uvm.torch.recompute.recomputation import Recomputation
+from rmm_uvm.torch.steps_in_parts import is_served, serve_steps
 
 __all__ = ["Announce", "ModuleCalls", "Uses", "part_that_fits"]
 
@@ -135,6 +136,8 @@ class Uses:
     confirmed : callable, optional
         Whether all that lives is on the device, since copies make the rest fit: then only what
         comes back is announced. By default everything is.
+    budget_bytes : int, optional
+        Steps of torch's own optimisers that use more are taken in parts.
     """
 
     def __init__(
@@ -147,8 +150,10 @@ class Uses:
         copies: CopiedActivations | None = None,
         confirmed: Callable[[], bool] = bool,
         recompute: Recomputation | None = None,
+        budget_bytes: int = sys.maxsize,
     ) -> None:
         self._recompute = recompute
+        self._budget_bytes = budget_bytes
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
@@ -159,6 +164,7 @@ class Uses:
         self._calm_steps = 0  # in a row, after which all that lives was on the device
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
         self._undo: tuple[Callable[[], None], ...] = ()
+        self._whole_steps: Callable[[], None] = lambda: None
         self._calls = ModuleCalls()
         self._copies, self._confirmed = copies, confirmed
         self._quiet = None if copies is None else QuietModules(copies)
@@ -179,6 +185,9 @@ class Uses:
         ]
         self._look_at_modules()
         self._undo = (self._saved.make_way(), _no_warning_of_global_hooks())
+        self._whole_steps = serve_steps(
+            self._budget_bytes, lambda params: bool(self._extents(params)), self._before_part
+        )
         if self._recompute is not None:
             self._recompute.begin()
 
@@ -226,6 +235,7 @@ class Uses:
             if self._copies is not None:
                 self._copies.end()
         finally:
+            self._whole_steps()
             while self._handles:
                 self._handles.pop().remove()
             if self._module_handle is not None:
@@ -360,7 +370,13 @@ class Uses:
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if self._confirmed():
             return
-        if used := self._of_step(self._extents(_of_optimizer(optimizer))):
+        used = self._extents(_of_optimizer(optimizer))
+        fitting = self._of_step(used)
+        if fitting and (len(fitting) == len(used) or not is_served(optimizer)):
+            self._announce(fitting)
+
+    def _before_part(self, tensors: list[torch.Tensor]) -> None:
+        if not self._confirmed() and (used := self._extents(tensors)):
             self._announce(used)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:

@@ -113,6 +113,7 @@ def announcing(
         copies,
         confirmed,
         recompute,
+        budget_bytes,
     )
     if begin:
         announced.uses.begin()

@@ -42,7 +42,7 @@ class Training:
         self._ends = ExitStack()
         self._model: Any = None
         self._forward: Any = None
-        self._optimizer: Any = None
+        self.optimizer: Any = None
         self._loss: Any = None
 
     def make(self) -> None:
@@ -59,7 +59,7 @@ class Training:
         torch.manual_seed(SEED)
         self._model, self._forward = self.network(self._data_bytes)
         self._model.train()
-        self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4, fused=True)
+        self.optimizer = torch.optim.AdamW(self._model.parameters(), lr=1e-4, fused=True)
 
     def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
         """Return a model, and what returns its loss."""
@@ -78,13 +78,13 @@ class Training:
             self._loss.backward()
             self._loss = self._loss.detach()
         else:
-            self._optimizer.step()
-            self._optimizer.zero_grad(set_to_none=True)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
             return bits_of(self._loss.item())
         return number
 
     def drop(self) -> None:
-        self._model = self._forward = self._optimizer = self._loss = None
+        self._model = self._forward = self.optimizer = self._loss = None
         self._ends.close()
         gc.collect()
         if self._torch.cuda.is_initialized():

@@ -23,6 +23,7 @@ from rmm_uvm.torch.activations.saved_tensors import are_of_checkpoint, changed, 
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.trial import (
     Before,
+    Structure,
     Verdict,
     arguments_in,
     copied,
@@ -76,7 +77,7 @@ class _Region:
     """A module of which calls are run again."""
 
     module: weakref.ref[torch.nn.Module]
-    structure: tuple[Any, ...]
+    structure: Structure
     signature: Any
     verdict: Verdict
     calls_of_pass: int
@@ -291,17 +292,16 @@ class Recomputation:
             if module is None:
                 continue
             assert noted.verdict is not None
-            region = regions.setdefault(
-                id(module),
-                _Region(
+            region = regions.get(id(module))
+            if region is None:
+                region = regions[id(module)] = _Region(
                     noted.module,
-                    noted.structure,
+                    Structure(noted.structure),
                     noted.signature,
                     noted.verdict,
                     there.calls_of[id(module)],
                     set(),
-                ),
-            )
+                )
             region.numbers.add(noted.number_of_module)
             spared_bytes += noted.spared_bytes
         self._asked_bytes = needed_bytes
@@ -329,8 +329,7 @@ class Recomputation:
             or any(each.is_inference() for each in tensors)  # autograd keeps none of those
             or are_of_checkpoint()  # those would not see what is kept within
             or signature_of((args, kwargs)) != region.signature
-            or structure_of(module) != region.structure
-            or why_not(module)
+            or not region.structure.is_of(module)
         ):
             return original(module, *args, **kwargs)
 
@@ -346,6 +345,7 @@ class Recomputation:
             run,
             *tensors,  # torch learns from them whose random numbers to draw again
             use_reentrant=False,
+            preserve_rng_state=region.verdict.is_random,
             early_stop=False,  # it would keep this frame, and arguments, until a collection
             context_fn=lambda: _both_runs(module, tensors, region.verdict),
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pickle
 import random
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,16 +27,14 @@ from torch.nn.parameter import is_lazy
 from rmm_uvm.torch.activations.saved_tensors import version_of
 
 __all__ = [
-    *("Before", "Verdict", "arguments_in", "copied", "signature_of", "structure_of"),
-    *("tried", "why_not"),
+    *("Before", "Structure", "Verdict", "arguments_in", "copied", "signature_of"),
+    *("structure_of", "tried", "why_not"),
 ]
 
 _LARGE_BYTES = 1 << 20  # of a buffer: what may be changed and put back is smaller
 _PLAIN = (int, float, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice)
-_HOOKS = (
-    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
-    "_compiled_call_impl",
-)
+_MEMBERS = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(
     getattr(torch.nn.modules.module, name)
     for name in (
@@ -135,10 +134,76 @@ def _shape(tensor: torch.Tensor | None) -> tuple[int, ...] | None:
     return None if tensor is None or is_lazy(tensor) else tensor.shape
 
 
+class Structure:
+    """What a module was like; tells quickly that it is still so.
+
+    Parameters
+    ----------
+    whole : tuple
+        What `structure_of` said of it.
+    """
+
+    def __init__(self, whole: tuple[Any, ...]) -> None:
+        self._whole = whole
+        self._modules: list[weakref.ref[torch.nn.Module]] = []
+        self._ids: list[int] | None = None  # not seen yet
+        self._seen_shapes: list[torch.Size] = []
+        self._plain: list[Any] = []
+
+    def is_of(self, module: torch.nn.Module) -> bool:
+        """Whether the module is as it was, and may be run again."""
+        if self._parts() == self._ids and self._shapes() == self._seen_shapes:
+            return not _are_others_hooks_there()
+        if structure_of(module) != self._whole or why_not(module):
+            return False
+        self._see(module)
+        return True
+
+    def _see(self, module: torch.nn.Module) -> None:
+        self._modules = [weakref.ref(each) for each in module.modules()]
+        self._ids, self._seen_shapes = self._parts(), self._shapes()
+        # While these are kept, nothing else gets their identity.
+        self._plain = [
+            value
+            for each in module.modules()
+            for value in vars(each).values()
+            if isinstance(value, _PLAIN)
+        ]
+
+    def _parts(self) -> list[int]:
+        """Return the identity of all that modules hold, and how many hooks they have."""
+        found: list[Any] = []
+        counts: list[int] = []
+        for reference in self._modules:
+            module = reference()
+            if module is None:
+                return []
+            its = vars(module)
+            found += its.values()
+            for name in _MEMBERS:
+                found += its[name].values()
+            counts += [len(its[name]) for name in _HOOKS]
+        return [*map(id, found), *counts]
+
+    def _shapes(self) -> list[torch.Size]:
+        return [
+            one.shape
+            for reference in self._modules
+            if (module := reference()) is not None
+            for one in module._parameters.values()
+            if one is not None and not is_lazy(one)
+        ]
+
+
+def _are_others_hooks_there() -> bool:
+    """Whether the program has hooks of all modules."""
+    hooks = chain.from_iterable(each.values() for each in _GLOBAL_HOOKS)
+    return not all(str(getattr(each, "__module__", "")).startswith(_OURS) for each in hooks)
+
+
 def why_not(module: torch.nn.Module) -> str:
     """Return why a module is not run again; empty if it may be."""
-    hooks = chain.from_iterable(each.values() for each in _GLOBAL_HOOKS)
-    if not all(str(getattr(each, "__module__", "")).startswith(_OURS) for each in hooks):
+    if _are_others_hooks_there():
         return "there are hooks of all modules"
     for each in module.modules():
         kind, its = type(each), vars(each)
@@ -149,7 +214,11 @@ def why_not(module: torch.nn.Module) -> str:
             return "a module in it works with other processes"
         if isinstance(each, torch.nn.RNNBase) and each.dropout:
             return "a module in it has random numbers of cuDNN's"
-        is_compiled = isinstance(each, torch.jit.ScriptModule) or kind.__name__ == "OptimizedModule"
+        is_compiled = (
+            isinstance(each, torch.jit.ScriptModule)
+            or kind.__name__ == "OptimizedModule"
+            or its.get("_compiled_call_impl")
+        )
         if is_compiled or "forward" in its or any(its.get(name) for name in _HOOKS):
             return "a module in it has hooks, or is compiled"
         if not all(one is None or _is_dense(one) for one in each._buffers.values()):
@@ -298,12 +367,15 @@ class Verdict:
         Names of the buffers that a call changes.
     needs_buffers : bool
         Whether what it returns depends on them, so that they have to be as they were.
+    is_random : bool
+        Whether it draws random numbers of torch's.
     """
 
     refusal: str = ""
     seconds: float = 0.0
     changing: tuple[str, ...] = ()
     needs_buffers: bool = False
+    is_random: bool = True
 
 
 def tried(
@@ -371,7 +443,8 @@ def tried(
             there[name].data.copy_(then[name])
     if not is_same:
         refusal = refusal or "it does not return the same again"
-    return Verdict(refusal, seconds, changing, needs_buffers)
+    is_random = not all(map(torch.equal, before.random.of_torch, after.of_torch))
+    return Verdict(refusal, seconds, changing, needs_buffers, is_random)
 
 
 def _nothing(_kept: Any) -> None:

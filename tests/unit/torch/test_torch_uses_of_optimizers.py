@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 import torch
 from torch import nn
@@ -17,12 +19,108 @@ def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_half_of_it_fi
 ) -> None:
     monkeypatch.setattr("rmm_uvm.torch.extents.VA_BLOCK_BYTES", 64)
     model = nn.Sequential(*(nn.Linear(16, 16, bias=False) for _ in range(4)))
-    optimizer = torch.optim.SGD(model.parameters())
+    optimizer = _OfTheProgram(model.parameters(), {})
     with announcing(budget_bytes=fit * 16 * 16 * 4) as announced:
         model(torch.ones(1, 16)).sum().backward()
         announced.groups.clear()
         optimizer.step()
         assert [len(group) for group in announced.groups] == [announced_total]
+
+
+class _OfTheProgram(torch.optim.Optimizer):
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        assert closure is None
+
+
+OPTIMIZERS = {
+    "Adadelta": {},
+    "Adagrad": {},
+    "Adam": {"amsgrad": True, "weight_decay": 0.1},
+    "AdamW": {"fused": True},
+    "Adamax": {},
+    "ASGD": {},
+    "NAdam": {},
+    "RAdam": {},
+    "RMSprop": {"momentum": 0.5, "centered": True},
+    "Rprop": {},
+    "SGD": {"momentum": 0.9, "foreach": True},
+}
+
+
+def steps_of(name: str, settings: dict[str, object]) -> tuple[list[torch.Tensor], list[object]]:
+    """Return parameters and states after three steps of two groups, without a gradient for one."""
+    torch.manual_seed(1)
+    model = nn.Sequential(*(nn.Linear(16, 16) for _ in range(6)))
+    kind = getattr(torch.optim, name)
+    half = [{"params": part.parameters()} for part in (model[:2], model[2:])]
+    optimizer = kind(half, lr=0.01, **settings)
+    for number in range(3):
+        model(torch.full((2, 16), 0.5 + number)).square().sum().backward()
+        model[number].bias.grad = None
+        optimizer.step(lambda: torch.zeros(()))
+        optimizer.zero_grad()
+    state = optimizer.state_dict()["state"].values()
+    return [*model.parameters()], [value for one in state for value in one.values()]
+
+
+@pytest.mark.parametrize(("name", "settings"), OPTIMIZERS.items())
+def test_step_in_parts_updates_as_a_whole_one(name: str, settings: dict[str, object]) -> None:
+    expected = steps_of(name, settings)
+    updates = importlib.import_module(f"torch.optim.{'adam' if name == 'AdamW' else name.lower()}")
+    update = getattr(updates, updates.__name__.rpartition(".")[2])
+    with announcing(budget_bytes=4 * 16 * 16 * 4) as announced:
+        found = steps_of(name, settings)
+        parts = [group for group in announced.groups if len(group) > 2]
+        assert len(parts) >= 18  # of three steps of two groups
+    for those, others in zip(expected, found, strict=True):
+        for one, other in zip(those, others, strict=True):
+            assert torch.equal(torch.as_tensor(one), torch.as_tensor(other))
+    assert getattr(updates, updates.__name__.rpartition(".")[2]) is update
+    assert len(expected[1]) > 6 or name == "SGD"
+
+
+def test_step_that_fits_is_announced_and_taken_as_a_whole() -> None:
+    with announcing(budget_bytes=1 << 20) as announced:
+        steps_of("Adam", {})
+        assert max(len(group) for group in announced.groups) == 55  # of 11 parameters
+
+
+def test_momentum_that_a_part_begins_is_there_in_the_next_step() -> None:
+    weights = [torch.zeros(64), torch.zeros(64)]
+    optimizer = torch.optim.SGD(weights, lr=1.0, momentum=0.5)
+    with announcing(budget_bytes=64):
+        for _ in range(2):
+            for one in weights:
+                one.grad = torch.ones(64)
+            optimizer.step()
+    assert [one[0].item() for one in weights] == [-2.5, -2.5]  # 1, then 1 and a half
+
+
+def test_wrapper_of_the_program_stays_and_parts_end_beneath_it() -> None:
+    calls = []
+    module = importlib.import_module("torch.optim.sgd")
+    ours = module.sgd
+    with announcing(budget_bytes=64) as announced:
+        beneath = module.sgd
+        assert beneath is not ours
+
+        def theirs(*args: object, **kwargs: object) -> None:
+            calls.append(len(args[0]))
+            beneath(*args, **kwargs)
+
+        module.sgd = theirs
+    try:
+        weights = [torch.zeros(64, requires_grad=True) for _ in range(2)]
+        for one in weights:
+            one.grad = torch.ones(64)
+        announced.groups.clear()
+        torch.optim.SGD(weights, lr=1.0).step()
+        assert module.sgd is theirs
+        assert calls == [2]
+        assert not announced.groups
+        assert [one[0].item() for one in weights] == [-1.0, -1.0]
+    finally:
+        module.sgd = ours
 
 
 def test_state_is_handed_out_to_be_kept_only_if_it_is_to_stay() -> None:
