@@ -32,6 +32,8 @@ from rmm_uvm.support.units import VA_BLOCK_BYTES
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
 from benchmarks.common import harness
+from benchmarks.common.past_the_edge.page_tables import HostPages
+from benchmarks.common.past_the_edge.ranges import joined
 from benchmarks.past_the_edge.programs import TORCH
 from benchmarks.past_the_edge.programs.training import Training
 
@@ -155,9 +157,9 @@ def counts_of(memory: Any) -> dict[str, int]:
     }
 
 
-def moved_by_kind(program: Any, memory: Any) -> dict[str, int]:
+def moved_by_kind(program: Any) -> dict[str, int]:
     """Return how much of parameters, gradients and moments left and came in a step, at least."""
-    driver = memory.managed_mr.driver
+    pages = HostPages()
 
     def present() -> dict[str, int]:
         optimizer = program.optimizer
@@ -173,10 +175,12 @@ def moved_by_kind(program: Any, memory: Any) -> dict[str, int]:
             ],
         }
         return {
-            kind: sum(
-                one.nbytes - driver.resident_bytes(one.data_ptr(), one.nbytes, "host")
-                for one in tensors
-                if one.is_cuda and one.nbytes >= VA_BLOCK_BYTES
+            kind: pages.not_on_host(
+                joined(
+                    (one.data_ptr(), one.nbytes)
+                    for one in tensors
+                    if one.is_cuda and one.nbytes >= VA_BLOCK_BYTES
+                )
             )
             for kind, tensors in kinds.items()
         }
@@ -192,6 +196,7 @@ def moved_by_kind(program: Any, memory: Any) -> dict[str, int]:
             found[way] = found.get(way, 0) + abs(now[kind] - then[kind])
         found[f"gradients_there_after_{PHASES[number]}_bytes"] = now["gradients"]
         then = now
+    pages.close()
     return found
 
 
@@ -241,7 +246,7 @@ def profiles(
                 "losses_equal": [one["loss"] for one in steps[: len(losses)]] == losses,
                 **{each: (after[each] - before[each]) // COUNTED_STEPS for each in after},
                 **profiled(program, PROFILED_STEPS),
-                **moved_by_kind(program, memory),
+                **moved_by_kind(program),
                 "recompute": memory.statistics()["recompute"],
                 "steps": [[round(1e3 * each, 1) for each in one["seconds"]] for one in steps],
             }
