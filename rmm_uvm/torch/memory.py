@@ -40,6 +40,7 @@ from rmm_uvm.torch.recompute.recomputation import Recomputation
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses, part_that_fits
+from rmm_uvm.torch.whole_blocks import keep_large_blocks_whole
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed", "ordinal_of"]
 
@@ -114,6 +115,7 @@ class TorchMemory:
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
         self._deferred: DeferredFrees | None = None
         self._trimming: Trimming | None = None
+        self._split_blocks: Callable[[], None] = lambda: None
         self._closed = False
         self._counted: dict[str, Any] = {}  # by parts that are gone
         if not self._managed.keeps_budget:
@@ -150,6 +152,7 @@ class TorchMemory:
             for hook in (self._pinned, self._uses, self._trimming, self._deferred):
                 if hook is not None:
                     parts.callback(hook.end)
+            parts.callback(self._split_blocks)
             parts.callback(self._empty_cache_as_ever)
             parts.callback(self._regraph)
 
@@ -200,11 +203,16 @@ class TorchMemory:
         residency = self._managed.residency()
         assert residency is not None
         budget_bytes, pinned = residency["budget_bytes"], self._pinned
-        device = torch.device("cuda", self.device)
-        recompute = Recomputation(device, budget_bytes) if self._activations == "auto" else None
-        copies = self._copying(budget_bytes, recompute)
-        if copies is None:
-            recompute = None  # nobody learns what does not fit
+        streams = self._side_streams(budget_bytes)
+        recompute = copies = None
+        if streams is not None:
+            if self._activations == "auto":
+                recompute = Recomputation(
+                    torch.device("cuda", self.device),
+                    budget_bytes,
+                    seconds_of_copies=streams.seconds_of_copies,
+                )
+            copies = self._copying(streams, budget_bytes, recompute)
         uses = Uses(
             announcing(self._managed, self.device),
             self._segments.measured,
@@ -233,6 +241,7 @@ class TorchMemory:
             )
             return
         self._uses, self._copies, self._recompute = uses, copies, recompute
+        self._split_blocks = keep_large_blocks_whole(budget_bytes)
         self._look_at_deferred()
         if copies is not None:
             self._trimming = trimming_for(
@@ -242,16 +251,15 @@ class TorchMemory:
                 self._segments,
                 self._maximum_bytes,
                 budget_bytes,
+                bool if recompute is None else recompute.keep_less,
             )
 
-    def _copying(
-        self, budget_bytes: int, recompute: Recomputation | None
-    ) -> CopiedActivations | None:
+    def _side_streams(self, budget_bytes: int) -> CudaSideStreams | None:
         """Return what copies activations, if they are to be copied and there can be streams."""
         if self._activations == "migrate":
             return None
         try:
-            streams = CudaSideStreams(self.managed_mr.driver, staging_bytes_of(budget_bytes))
+            return CudaSideStreams(self.managed_mr.driver, staging_bytes_of(budget_bytes))
         except (RuntimeError, MemoryError) as error:
             warn_user(
                 f"activations={self._activations!r} was asked for, and there are no streams for "
@@ -259,6 +267,10 @@ class TorchMemory:
                 MonitorWarning,
             )
             return None
+
+    def _copying(
+        self, streams: CudaSideStreams, budget_bytes: int, recompute: Recomputation | None
+    ) -> CopiedActivations:
         managed = self._managed
 
         def evicted_bytes() -> int:

@@ -42,6 +42,8 @@ class Trimming:
         Returns whether as much is copied as has to be.
     budget_bytes : int
         What fits on the device.
+    keep_less : callable
+        Has autograd keep less where that did not help; returns whether it does, or did just now.
 
     Attributes
     ----------
@@ -71,8 +73,9 @@ class Trimming:
         dropped_bytes: Callable[[], int],
         is_settled: Callable[[], bool],
         budget_bytes: int,
+        keep_less: Callable[[], bool] = bool,
     ) -> None:
-        self._give_back = give_back
+        self._give_back, self._keep_less = give_back, keep_less
         self._dropped_bytes, self._is_settled = dropped_bytes, is_settled
         self._least_bytes = budget_bytes * _LEAST_FRACTION
         self._before = dropped_bytes()
@@ -94,7 +97,9 @@ class Trimming:
             self._left -= 1
         elif step_bytes > self._least_bytes and self._is_settled():
             vain = 0 < self._step_bytes_before * _HELPED_FRACTION < step_bytes
-            if self._step_bytes_before:
+            if vain and self._keep_less():
+                self._pause = _FIRST_PAUSE
+            elif self._step_bytes_before:
                 self._pause *= _PAUSE_GROWTH_IN_VAIN if vain else _PAUSE_GROWTH
             self._left, self._step_bytes_before = self._pause, step_bytes
             self.trims_total += 1
@@ -108,6 +113,7 @@ def trimming_for(
     segments: TorchSegments,
     maximum_bytes: int,
     budget_bytes: int,
+    keep_less: Callable[[], bool] = bool,
 ) -> Trimming:
     """Return what has torch give its free segments back where copies do not make a step fit.
 
@@ -120,6 +126,8 @@ def trimming_for(
         next time: so nothing is given back where that might be missed.
     budget_bytes : int
         What fits on the device.
+    keep_less : callable
+        See `Trimming`.
     """
 
     def give_back() -> None:
@@ -136,4 +144,4 @@ def trimming_for(
         assert residency is not None
         return residency["dropped_bytes"]
 
-    return Trimming(give_back, dropped_bytes, may_give_back, budget_bytes)
+    return Trimming(give_back, dropped_bytes, may_give_back, budget_bytes, keep_less)

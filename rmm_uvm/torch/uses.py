@@ -351,7 +351,7 @@ class Uses:
         assert self._copies is not None
         found = self._copies.keep(tensor, kept, version)
         if self._recompute is not None and self._recompute.is_looking:
-            self._recompute.kept(tensor)
+            self._recompute.kept(tensor, leaves=found.tensor is None)
         found.adds_to = adds_to
         return found
 

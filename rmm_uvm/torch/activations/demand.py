@@ -16,7 +16,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 MARGIN_FRACTION = 1 / 16  # of the budget: what comes between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
-_LITTLE_OF_MARGIN = 4
+_FREE_FRACTION = 1 / 8  # of the budget
 _SETTLED_MARGINS = 2  # that most may fall by, where it was enough
 _MOVED_ROUNDS = 2  # after everything got another place, in which evictions say little
 _SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
@@ -86,9 +86,14 @@ class ActivationDemand:
 
     @property
     def excess_bytes(self) -> int:
-        """What has to leave, with little to spare: what is computed again is never on its way."""
-        spare_bytes = self._margin_bytes - self._margin_bytes // _LITTLE_OF_MARGIN
-        return max((self.needed_bytes or 0) - spare_bytes, 0)
+        """What is to be computed again: so much that an eighth of the budget is free.
+
+        Torch puts things where there is room for each of them: more than what lives is in use in
+        turn, and what does not fit of that is dropped and put there anew in each round.
+        """
+        if not self.needed_bytes:
+            return 0
+        return self.needed_bytes - self._margin_bytes + int(self._budget_bytes * _FREE_FRACTION)
 
     def is_first_look(self, *, backward: bool) -> bool:
         """Whether a look is the first one in a round, which begins with a forward pass."""

@@ -9,6 +9,7 @@ share ours, and takes several times as long for each copy and each wait.
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any, Protocol
 
 import torch
@@ -22,6 +23,7 @@ __all__ = ["CudaSideStreams", "SideStreams", "staging_bytes_of"]
 _STAGING_BYTES = 64 << 20  # most: pieces of 16 MiB hide what each of them costs
 _STAGING_FRACTION = 1 / 32  # of the budget
 _LEAST_STAGING_BYTES = 4 << 20
+_TRIED_BYTES = 32 << 20  # to learn how long copies take
 
 
 def staging_bytes_of(budget_bytes: int) -> int:
@@ -104,6 +106,7 @@ class CudaSideStreams:
         self._device = driver.info.device_id
         self.out, self.back = Transfers(driver), Transfers(driver)
         self.staging_bytes = 0
+        self._seconds_of_copies: float | None = None
         for side in (self.out, self.back):
             side.mark()  # a stream is made for what is asked of it first
             if staging_bytes:
@@ -150,6 +153,28 @@ class CudaSideStreams:
         """See `SideStreams`."""
         for side in (self.out, self.back):
             side.mark().wait()
+
+    def seconds_of_copies(self) -> float:
+        """Return how long it takes to copy one byte to the host and back; the first time tries it.
+
+        Waits for copies that are under way.
+        """
+        if self._seconds_of_copies is None:
+            with torch.cuda.device(self._device):
+                there = torch.empty(_TRIED_BYTES, dtype=torch.uint8, device="cuda")
+            host = self.host_buffer(_TRIED_BYTES)
+            on_host, on_device = host.untyped_storage(), there.untyped_storage()
+            self.follow(self.out, self.current())
+            self.follow(self.back, self.current())
+            for _ in range(2):  # the second time counts
+                self.finish()
+                begin = time.perf_counter()
+                self.copy(self.out, on_host, on_device, _TRIED_BYTES)
+                self.finish()
+                self.copy(self.back, on_device, on_host, _TRIED_BYTES)
+                self.finish()
+            self._seconds_of_copies = (time.perf_counter() - begin) / _TRIED_BYTES
+        return self._seconds_of_copies
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
         """See `SideStreams`."""

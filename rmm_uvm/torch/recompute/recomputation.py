@@ -9,6 +9,7 @@ fit. Of those, torch's checkpointing keeps the arguments only.
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections.abc import Callable
@@ -26,7 +27,8 @@ from rmm_uvm.torch.recompute.trial import (
     Structure,
     Verdict,
     arguments_in,
-    copied,
+    emptied,
+    filled,
     signature_of,
     structure_of,
     tried,
@@ -39,6 +41,9 @@ _MOST_TRIED_FRACTION = 1 / 8  # of the budget, kept by a call that is tried
 _LEAST_TRIED_FRACTION = 1 / 512  # of what is needed
 _SHORT_ROUNDS = 3  # in a row, until more is run again: torch puts things elsewhere meanwhile
 _MOST_CALLS = 20_000  # in one pass: more were made without a backward pass
+_MORE_FRACTION = 1 / 16  # of the budget, that is asked for more
+_MOST_MORE_FRACTION = 1 / 4  # of it, in all
+_CALL_SECONDS = 1e-4  # of the host, for what torch does around a call that is run again
 _FIRST_PAUSE = 16  # rounds, until one is looked at again; twice as many each time
 
 _Original = Callable[..., Any]
@@ -97,6 +102,7 @@ class _ForwardPass:
         self.calls_of: dict[int, int] = {}  # by module
         # With their versions: what may be changed until the backward pass begins.
         self.arguments: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
+        self.left: set[int] = set()  # of those, what left as copies
         self.held_bytes = 0  # of arguments that would have been free
 
 
@@ -111,6 +117,8 @@ class Recomputation:
         What fits.
     clock : callable
         See `rmm_uvm.torch.recompute.trial.tried`.
+    seconds_of_copies : callable
+        Returns how long it takes to copy one byte to the host and back.
     """
 
     def __init__(
@@ -118,7 +126,9 @@ class Recomputation:
         device: torch.device,
         budget_bytes: int,
         clock: Callable[[], Callable[[], float]] = cuda_clock,
+        seconds_of_copies: Callable[[], float] = lambda: math.inf,
     ) -> None:
+        self._seconds_of_copies = seconds_of_copies
         self._device, self._clock = device, clock
         self._budget_bytes = budget_bytes
         self._lock = threading.RLock()
@@ -130,6 +140,8 @@ class Recomputation:
         self._verdicts: dict[Any, Verdict] = {}  # by kind of call
         self._spared_bytes = 0
         self._asked_bytes = 0  # to spare, when calls were chosen last
+        self._most_asked_bytes = 0
+        self._is_fresh = self._is_more_asked = False  # see `keep_less`
         self._needed_bytes = 0  # when a round was to be looked at last
         self._pause, self._rounds_left, self._short_rounds = _FIRST_PAUSE, 0, 0
         self._original: _Original | None = None
@@ -216,7 +228,14 @@ class Recomputation:
             if self._is_new:
                 self._is_new = False
                 assert self._looked_at is not None
-                return self._choose(needed_bytes - self._looked_at.held_bytes)
+                needed_bytes -= self._looked_at.held_bytes
+                self._most_asked_bytes = needed_bytes + int(
+                    self._budget_bytes * _MOST_MORE_FRACTION
+                )
+                return self._choose(needed_bytes)
+            if self._is_more_asked and self._looked_at is not None:
+                self._is_more_asked = False
+                return self._choose(self._asked_bytes + int(self._budget_bytes * _MORE_FRACTION))
             self._short_rounds = self._short_rounds + 1 if was_short else 0
             if needed_bytes <= 0 or (self._spared_bytes and self._short_rounds < _SHORT_ROUNDS):
                 return 0
@@ -232,6 +251,19 @@ class Recomputation:
             self._regions.clear()
             self._is_next_looked_at = True
             return -less
+
+    def keep_less(self) -> bool:
+        """Choose more from the next round on, up to a quarter of the budget; return whether it is.
+
+        True also where calls were chosen since the last time: it is not known yet what came of it.
+        """
+        with self._lock:
+            if self._is_fresh:
+                self._is_fresh = False
+                return True
+            more_bytes = int(self._budget_bytes * _MORE_FRACTION)
+            self._is_more_asked = 0 < self._asked_bytes + more_bytes <= self._most_asked_bytes
+            return self._is_more_asked
 
     def on_backward(self) -> None:
         """Take note that a backward pass begins: arguments of calls must be as they were."""
@@ -250,13 +282,17 @@ class Recomputation:
             elif self._is_next_looked_at:  # from its first call on
                 self._is_next_looked_at, self._pass = False, _ForwardPass()
 
-    def kept(self, tensor: torch.Tensor) -> None:
-        """Take note that autograd keeps a tensor, in a round that is looked at."""
+    def kept(self, tensor: torch.Tensor, *, leaves: bool = False) -> None:
+        """Take note that autograd keeps a tensor, or a copy of it, in a round that is looked at."""
         there = self._pass
         if there is None or not there.under_way or there.thread != threading.get_ident():
             return
         storage = _storage_of(tensor, self._device)
-        if storage is None or storage[0] in there.seen:
+        if storage is None:
+            return
+        if leaves:
+            there.left.add(storage[0])
+        if storage[0] in there.seen:
             return
         there.seen.add(storage[0])
         there.kept_bytes += storage[1]
@@ -267,20 +303,27 @@ class Recomputation:
         storages = {
             _storage_of(each, self._device) for _, tensors, _ in there.arguments for each in tensors
         }
-        return sum(one[1] for one in storages if one is not None and one[0] not in there.seen)
+        return sum(
+            one[1]
+            for one in storages
+            if one is not None and (one[0] not in there.seen or one[0] in there.left)
+        )
 
     def _choose(self, needed_bytes: int) -> int:
         """Choose calls that spare so much; return how much more that is than before."""
         there = self._looked_at
         assert there is not None
+        seconds_of_copies = self._seconds_of_copies()
         calls = [
             None
-            if each.verdict is None or each.verdict.refusal
+            if each.verdict is None
+            or each.verdict.refusal
+            or each.verdict.seconds > each.spared_bytes * seconds_of_copies
             else ModuleCall(
                 each.end,
                 each.spared_bytes,
                 there.kept_bytes - each.kept_until_bytes,
-                each.verdict.seconds,
+                each.verdict.seconds + _CALL_SECONDS,
             )
             for each in there.calls
         ]
@@ -304,7 +347,8 @@ class Recomputation:
                 )
             region.numbers.add(noted.number_of_module)
             spared_bytes += noted.spared_bytes
-        self._asked_bytes = needed_bytes
+        self._asked_bytes = max(needed_bytes, 0)
+        self._is_fresh = True
         if spared_bytes <= self._spared_bytes:
             return 0
         more, self._spared_bytes = spared_bytes - self._spared_bytes, spared_bytes
@@ -333,12 +377,15 @@ class Recomputation:
         ):
             return original(module, *args, **kwargs)
 
-        given = (args, kwargs)
-        as_given = copied(given)  # lists may be changed by the caller, or the module
+        # Containers may be changed by the caller, or the module. Torch keeps the tensors, which can
+        # leave like all that is kept: nothing here leads to them after the call. Whoever gives them
+        # back looks whether they were changed.
+        given: Any = (args, kwargs)
+        places = emptied(given)
 
-        def run(*_tensors: torch.Tensor) -> Any:
+        def run(*kept: torch.Tensor) -> Any:
             nonlocal given
-            (args, kwargs), given = given, copied(as_given)
+            (args, kwargs), given = given or filled(places, iter(kept)), None
             return original(module, *args, **kwargs)
 
         return checkpoint(
@@ -347,7 +394,7 @@ class Recomputation:
             use_reentrant=False,
             preserve_rng_state=region.verdict.is_random,
             early_stop=False,  # it would keep this frame, and arguments, until a collection
-            context_fn=lambda: _both_runs(module, tensors, region.verdict),
+            context_fn=lambda: _both_runs(module, region.verdict),
         )
 
     def _may_look(self) -> bool:
@@ -469,15 +516,11 @@ class _First:
     ----------
     module : torch.nn.Module
         Which one is called.
-    tensors : list of torch.Tensor
-        Its arguments.
     verdict : Verdict
         Of its trial.
     """
 
-    def __init__(
-        self, module: torch.nn.Module, tensors: list[torch.Tensor], verdict: Verdict
-    ) -> None:
+    def __init__(self, module: torch.nn.Module, verdict: Verdict) -> None:
         # With what is in them: `torch.func.functional_call` puts other tensors there for a while.
         self.members = [
             (its, dict(its))
@@ -485,7 +528,7 @@ class _First:
             for its in (each._parameters, each._buffers)
             if its
         ]
-        self.used = [*tensors, *module.parameters()]
+        self.used = list(module.parameters())
         self.versions = [version_of(each) for each in self.used]
         # What a call changes, without counting what is done to it: autograd may keep a buffer.
         self.changing = [module.get_buffer(name).data for name in verdict.changing]
@@ -539,8 +582,6 @@ def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     return found
 
 
-def _both_runs(
-    module: torch.nn.Module, tensors: list[torch.Tensor], verdict: Verdict
-) -> tuple[_First, _Again]:
-    first = _First(module, tensors, verdict)
+def _both_runs(module: torch.nn.Module, verdict: Verdict) -> tuple[_First, _Again]:
+    first = _First(module, verdict)
     return first, _Again(first)

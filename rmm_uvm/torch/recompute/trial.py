@@ -27,8 +27,8 @@ from torch.nn.parameter import is_lazy
 from rmm_uvm.torch.activations.saved_tensors import version_of
 
 __all__ = [
-    *("Before", "Structure", "Verdict", "arguments_in", "copied", "signature_of"),
-    *("structure_of", "tried", "why_not"),
+    *("Before", "Structure", "Verdict", "arguments_in", "emptied", "filled"),
+    *("signature_of", "structure_of", "tried", "why_not"),
 ]
 
 _LARGE_BYTES = 1 << 20  # of a buffer: what may be changed and put back is smaller
@@ -72,22 +72,46 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         raise _NotPlainError
 
 
-def copied(value: Any) -> Any:
-    """Return arguments in containers of their own: the caller may go on filling its lists.
+class _Place:
+    """Stands for a tensor among arguments."""
+
+
+_PLACE = _Place()
+
+
+def emptied(value: Any) -> Any:
+    """Return arguments in containers of their own, without tensors: see `filled`.
+
+    Parameters stay: their modules keep them.
+    """
+    kind = type(value)
+    if kind is torch.Tensor:
+        return _PLACE
+    if kind is tuple or kind is list:
+        return kind(emptied(each) for each in value)
+    if kind is dict:
+        return {key: emptied(each) for key, each in value.items()}
+    return value
+
+
+def filled(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
+    """Return arguments again, with tensors in the order of `arguments_in`, parameters among them.
 
     Examples
     --------
-    >>> given = ([1], {"a": [2]})
-    >>> found = copied(given)
-    >>> given[0].append(3)
-    >>> found
-    ([1], {'a': [2]})
+    >>> given = ([torch.ones(1)], {"a": 2})
+    >>> filled(emptied(given), iter([torch.zeros(1)]))
+    ([tensor([0.])], {'a': 2})
     """
     kind = type(value)
-    if kind is tuple or kind is list:
-        return kind(copied(each) for each in value)
-    if kind is dict:
-        return {key: copied(each) for key, each in value.items()}
+    if kind is _Place:
+        return next(tensors)
+    if kind is torch.nn.Parameter:
+        next(tensors)
+    elif kind is tuple or kind is list:
+        return kind(filled(each, tensors) for each in value)
+    elif kind is dict:
+        return {key: filled(each, tensors) for key, each in value.items()}
     return value
 
 

@@ -71,8 +71,10 @@ def test_past_the_budget_every_allocation_is_followed_and_the_dead_are_dropped(
     with rmm_uvm.torch.managed(mr=mr) as memory:
         first = cuda.allocate(40 * MIB)
         cuda.free(first)
+        assert torch._C._accelerator_getAllocatorSettings() == ""
         second = cuda.allocate(46 * MIB)  # past the budget: 86 MiB are taken
         assert memory.acting
+        assert torch._C._accelerator_getAllocatorSettings() == "max_split_size_mb:21"
         evicted_bytes = memory.statistics()["residency"]["evicted_bytes"]
         cuda.free(second)
         assert cuda.allocate(38 * MIB) == first  # the least that is large enough
@@ -81,6 +83,7 @@ def test_past_the_budget_every_allocation_is_followed_and_the_dead_are_dropped(
         assert statistics["residency"]["evicted_bytes"] == evicted_bytes
         assert statistics["residency"]["dropped_bytes"] > 0
         assert statistics["residency"]["resident_bytes"] <= 64 * MIB
+    assert torch._C._accelerator_getAllocatorSettings() == ""
 
 
 def test_allocation_is_told_although_a_signal_waits_whose_handler_raises(

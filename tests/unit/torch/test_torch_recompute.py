@@ -21,6 +21,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
+from rmm_uvm.torch.activations.saved_tensors import changed
 from rmm_uvm.torch.recompute import recomputation
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.recomputation import Recomputation
@@ -100,16 +101,19 @@ class Trainer:
             self.recompute.on_round(self.needed_bytes if self.rounds <= 3 else 0)
         kept: dict[int, torch.UntypedStorage] = {}
 
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
+        def keep(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
             if self.recompute.is_looking:
                 self.recompute.kept(tensor)
             if not (is_parameter(tensor) or tensor.is_sparse):
                 storage = tensor.untyped_storage()
                 kept[storage._cdata] = storage
-            return tensor
+            return tensor, tensor._version
 
-        def need(tensor: torch.Tensor) -> torch.Tensor:
+        def need(kept: tuple[torch.Tensor, int]) -> torch.Tensor:
             self.recompute.on_backward()
+            tensor, version = kept
+            if tensor._version != version:
+                raise changed(tensor, version)
             return tensor
 
         with saved_tensors_hooks(keep, need):
@@ -736,3 +740,54 @@ def test_arguments_live_no_longer_than_without() -> None:
             assert inputs() is None
         finally:
             gc.enable()
+
+
+def test_arguments_leave_with_the_copies_that_are_kept_of_them() -> None:
+    arguments: list[weakref.ref[torch.Tensor]] = []
+
+    class Noting(Block):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            normed = self.norm(x)
+            arguments.extend(map(weakref.ref, (x, normed)))
+            return x + self.layers(normed)
+
+    model = nn.Sequential(*(Noting() for _ in range(8)))
+    with recomputing(MIB) as trainer:
+        trainer.train(model)
+        assert trainer.recompute.statistics()["modules"] > 0
+        arguments.clear()
+        x = torch.ones(64, WIDTH)
+        with saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone):
+            loss = model(x).square().mean()
+            assert [each() is x for each in arguments if each() is not None] == [True]
+            loss.backward()
+
+
+def test_what_copies_spare_sooner_is_not_run_again() -> None:
+    for seconds_of_a_byte, is_run_again in ((1.0, True), (1e-9, False)):
+        with recomputing(MIB) as trainer:
+            trainer.recompute._seconds_of_copies = lambda each=seconds_of_a_byte: each
+            trainer.train(blocks())
+            assert bool(trainer.recompute.statistics()["modules"]) is is_run_again
+
+
+def test_more_is_run_again_where_what_is_dropped_did_not_get_less() -> None:
+    with recomputing(MIB // 8) as trainer:
+        recompute, model = trainer.recompute, blocks()
+        recompute._budget_bytes = 4 * MIB
+        assert not recompute.keep_less()  # nothing is known yet
+        trainer.train(model)
+        spared_bytes = [recompute.spared_bytes]
+        assert recompute.keep_less()  # calls were chosen just now: what came of it is not known
+        trainer.train(model, 1)
+        assert recompute.spared_bytes == spared_bytes[0]
+        answers = []
+        for _ in range(10):
+            answers.append(recompute.keep_less())
+            trainer.train(model, 1)
+            spared_bytes.append(recompute.spared_bytes)
+        assert answers[0]
+        assert spared_bytes[1] > spared_bytes[0]
+        assert not answers[-1]
+        assert spared_bytes == sorted(spared_bytes)
+        assert spared_bytes[-1] - spared_bytes[0] <= MIB + MIB // 4  # a quarter, and a call

@@ -22,12 +22,16 @@ BUDGET_BYTES = 3200
 class Steps:
     """Steps of an optimiser, each of which drops so much."""
 
-    def __init__(self, *, settled: bool = True) -> None:
+    def __init__(self, *, settled: bool = True, keeps_less: bool = False) -> None:
         self.dropped_bytes = 0
         self.settled = settled
         self.trims = 0
         self.trimming = Trimming(
-            self.trim, lambda: self.dropped_bytes, lambda: self.settled, BUDGET_BYTES
+            self.trim,
+            lambda: self.dropped_bytes,
+            lambda: self.settled,
+            BUDGET_BYTES,
+            lambda: keeps_less,
         )
         self.optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
 
@@ -48,6 +52,12 @@ def test_little_that_is_dropped_is_borne() -> None:
     steps = Steps()
     assert steps.trims_of(*[BUDGET_BYTES // 32] * 6) == [0] * 6
     assert steps.trims_of(BUDGET_BYTES // 32 + 1) == [1]
+    steps.trimming.end()
+
+
+def test_pause_stays_short_where_less_is_kept_instead() -> None:
+    steps = Steps(keeps_less=True)
+    assert steps.trims_of(*[BUDGET_BYTES] * 9) == [1, 0, 0] * 3
     steps.trimming.end()
 
 
