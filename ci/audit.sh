@@ -9,7 +9,7 @@
 # PYTHON has the packages; by default that of the environment that ci/test.sh made, build/venv-test.
 # FILE is a copy of data/insecure.json of https://github.com/pyupio/safety-db.
 # Not part of CI: PyPI's database is another service than its packages, and what both say changes
-# without a change here. docs/security.md has the last result. Exit status 1 if there is any, 2 if
+# without a change here. docs/understand/security.md has the last result. Exit status 1 if there is any, 2 if
 # nothing could be asked.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs random programs over everything public at once, on simulated devices: docs/endurance.md.
+# Runs random programs over everything public at once, on simulated devices: docs/measure/endurance.md.
 #   ci/chaos.sh [--gpu] [SECONDS [SEED]]     default: 60 seconds, a new seed
 # With --gpu they run on the first GPU, under a cap: RMM_UVM_MANAGED_LIMIT=24GiB ci/chaos.sh --gpu
 # One seed after the other is tried, for so many seconds and at least one. Tests the installed

@@ -5,7 +5,7 @@
     python -P ci/check_api.py build/api/objects.inv
 
 Public are the names of `__all__` of the modules that docs/api/index.rst lists, and what
-docs/configuration.md names. Run by ci/build_api.sh, where the package is installed.
+docs/use/configuration.md names. Run by ci/build_api.sh, where the package is installed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
     there = documented(Path(sys.argv[1]).read_bytes())
     parts = {part for name in there for part in name.split(".")}
     missing = sorted(public() - there)
-    missing += sorted(last_names((DOCS / "configuration.md").read_text()) - parts)
+    missing += sorted(last_names((DOCS / "use" / "configuration.md").read_text()) - parts)
     for name in missing:
         print(f"api: {name} is not in the reference")
     print(f"api: {len(public())} public names")

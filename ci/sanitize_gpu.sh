@@ -95,7 +95,7 @@ cd "$elsewhere" # for the installed package, see test.sh
 
 # Failed calls of CUDA are no findings: the package asks for some that a machine may lack, and tests
 # make others fail. No backtraces of the host: for these the tool keeps Python's frames at every
-# launch, with all that they hold (docs/endurance.md).
+# launch, with all that they hold (docs/measure/endurance.md).
 sanitize() {
   "$sanitizer" --tool memcheck --target-processes all --show-backtrace device \
     --error-exitcode "$wrong" --report-api-errors no --check-exit-code no \

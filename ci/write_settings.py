@@ -5,7 +5,7 @@
 
     python ci/write_settings.py
 
-Writes three tables of docs/configuration.md, and the defaults and the schema of Dask's
+Writes three tables of docs/use/configuration.md, and the defaults and the schema of Dask's
 configuration. tests/unit/support/test_settings.py fails until it was run. Needs PyYAML,
 which comes with Dask, and no compiled part.
 """
@@ -37,7 +37,7 @@ from rmm_uvm.support.kinds import (  # noqa: E402
 from rmm_uvm.support.settings import SETTINGS, Setting  # noqa: E402
 from rmm_uvm.support.units import format_bytes  # noqa: E402
 
-CONFIGURATION = "docs/configuration.md"
+CONFIGURATION = "docs/use/configuration.md"
 DEFAULTS = "rmm_uvm/dask/rmm-uvm.yaml"
 SCHEMA = "rmm_uvm/dask/rmm-uvm-schema.yaml"
 LICENSE = """\
@@ -192,7 +192,7 @@ def with_rows(text: str, heading: str, header: str, rows: Iterable[str]) -> str:
 
 
 def configuration(text: str) -> str:
-    """Return docs/configuration.md with the tables as they are to be."""
+    """Return docs/use/configuration.md with the tables as they are to be."""
     header = "| keyword | values | default | meaning |"
     text = with_rows(text, "`rmm_uvm.reinitialize(...)`", header, python_rows())
     text = with_rows(text, "Dask", "| key | values | default |", dask_rows())

@@ -9,7 +9,7 @@ memory: see `rmm_uvm.residency`.
 
 See Also
 --------
-docs/decisions/0017-harvest-board.md : why a file with locks.
+docs/understand/decisions/0017-harvest-board.md : why a file with locks.
 """
 
 from __future__ import annotations

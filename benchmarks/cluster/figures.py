@@ -21,7 +21,10 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"
-DOCUMENTS = ("README.md", "docs/dask.md", "docs/communication.md", "benchmarks/README.md")
+DOCUMENTS = (
+    *("README.md", "benchmarks/README.md"),
+    *("docs/use/dask.md", "docs/understand/communication.md"),
+)
 PLACE = re.compile(r"(<!-- cluster (figures|sentence) -->\n).*?(<!-- end -->)", re.DOTALL)
 CHAINS = ("ours", "stock-cuda", "stock-managed")
 SIZES = ("1 GiB", "64 MiB", "16 MiB", "1 MiB")

@@ -8,7 +8,7 @@ One pool, made by `rmm_uvm.reinitialize` with a budget and its monitor, serves t
 `mix.py` on a simulated device with backing: pages move by the kernel driver's rules, and
 contents are real. A hundred samples over the run say what the process holds, how the pool's free
 memory lies, and what moved. Needs no GPU; 20 minutes. `--small` takes seconds, and is the test of
-the script. `--write` writes the figures of the result file into docs/endurance.md.
+the script. `--write` writes the figures of the result file into docs/measure/endurance.md.
 
 Figures of time and of traffic differ from run to run: threads of the package run beside.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/endurance.md that is computed from the result file."""
+"""The part of docs/measure/endurance.md that is computed from the result file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.common.document import with_part
 
 RESULT = Path(__file__).parents[1] / "results" / "endurance.json"
-DOCUMENT = Path(__file__).parents[2] / "docs" / "endurance.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "endurance.md"
 BEGIN = "<!-- begin: written by benchmarks/endurance/allocations.py --write -->"
 END = "<!-- end -->"
 LINES = 10

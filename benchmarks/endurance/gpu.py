@@ -4,7 +4,8 @@
 
     RMM_UVM_MANAGED_LIMIT=12GiB python benchmarks/endurance/gpu.py [--seconds 480] --json FILE
     python benchmarks/endurance/gpu.py --simulated [--operations N] --json FILE
-    python benchmarks/endurance/gpu.py --write    # the table of docs/endurance.md, of what is kept
+    python benchmarks/endurance/gpu.py --write    # the table of docs/measure/endurance.md, of what
+    is kept
 
 Four threads, each with a stream of its own, allocate, use, change, prefetch, evict, pin, advise and
 free buffers of 256 bytes to 128 MiB, at up to 2.4 times a budget; beside them cuDF, where it is

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/endurance.md that is computed from the load on a GPU."""
+"""The part of docs/measure/endurance.md that is computed from the load on a GPU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/neighbours.md that is computed from neighbors_consolidation.json."""
+"""The part of docs/measure/neighbours.md that is computed from neighbors_consolidation.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.common.document import with_part
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "neighbours.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "neighbours.md"
 BEGIN = "<!-- begin: written by benchmarks/neighbors/consolidation.py --write -->"
 END = "<!-- end -->"
 _MIB = 1 << 20

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ours beside what people use instead: the tables of docs/alternatives.md, from the results.
+"""Ours beside what people use instead: the tables of past-the-edge.md, from the results.
 
 python benchmarks/past_the_edge/alternatives.py            # prints them
 python benchmarks/past_the_edge/alternatives.py --write    # and puts them into the document
@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
 from benchmarks.common.document import with_part
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "alternatives.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "past-the-edge.md"
 RESULTS = Path(__file__).parents[1] / "results"
 BEGIN = "<!-- begin: written by benchmarks/past_the_edge/alternatives.py --write -->"
 END = "<!-- end: alternatives -->"

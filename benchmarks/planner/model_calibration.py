@@ -275,7 +275,7 @@ def compared() -> list[dict[str, Any]]:
     return rows
 
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "simulator-model.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "measure" / "simulator-accuracy.md"
 PLACE = re.compile(r"(<!-- begin: model_calibration.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -8,7 +8,7 @@ Over a simulated device, and without a monitor but where stages are counted, so 
 measured is the call. Beside live allocations everything fits the budget; streams, blocks and uses
 are past it. Each figure is the median of some calls, or what a call takes for each of what it is
 about. `--write` puts the table into
-docs/growth.md. Needs no GPU.
+docs/measure/growth.md. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 from benchmarks.common import harness
 from benchmarks.common.document import with_part
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "growth.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "measure" / "growth.md"
 BEGIN, END = "<!-- begin: written by benchmarks/pool/growth.py --write -->", "<!-- end -->"
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 SMALL_BYTES, LARGE_BYTES = 512, 64 << 20

@@ -8,7 +8,7 @@ Builds ``cpp/benchmarks/residency_ledger.cpp`` with the sources of residency, ov
 does nothing: all time is our own. Needs g++ and Google Benchmark (Debian, Ubuntu:
 libbenchmark-dev). Medians of runs in random order; times of one thread are processor time. What
 threads do in a second is by the clock, and depends on what else the machine does (``load_before``).
-``--write`` puts the tables into docs/residency.md.
+``--write`` puts the tables into docs/measure/growth.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 from benchmarks.common import harness
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs/residency.md"
+DOCUMENT = ROOT / "docs/measure/growth.md"
 PLACE = re.compile(
     r"(<!-- begin: written by benchmarks/pool/ledger_cost.py --write -->\n).*?(<!-- end -->)",
     re.DOTALL,

@@ -8,7 +8,7 @@ The programs of `residency/policies.py`, and one that is hard on a pool, run on 
 their peak over 1.25 to 2 under a budget, with different placements over the same managed memory:
 RMM's pool, what RMM has to combine with it, and models of a pool of our own. Needs no GPU; where
 there is one, RMM's arena is compared too. Three minutes. `--write` writes the figures into
-docs/decisions/0012-pool-placement.md.
+docs/understand/decisions/0012-pool-placement.md.
 """
 
 from __future__ import annotations

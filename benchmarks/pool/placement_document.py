@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/decisions/0012-pool-placement.md that is computed from the result file."""
+"""The part of 0012-pool-placement.md that is computed from the result file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.common.document import with_part
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "decisions" / "0012-pool-placement.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/understand/decisions/0012-pool-placement.md"
 BEGIN = "<!-- begin: written by benchmarks/pool/placement.py --write -->"
 END = "<!-- end -->"
 SHOWN = ("mortgage", 1.5)

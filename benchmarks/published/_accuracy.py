@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/simulator-accuracy.md that is computed from the result files."""
+"""The part of docs/measure/simulator-accuracy.md that is computed from the result files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from _published import HERE
 
-DOCUMENT = HERE.parents[1] / "docs" / "simulator-accuracy.md"
+DOCUMENT = HERE.parents[1] / "docs" / "measure" / "simulator-accuracy.md"
 BEGIN = "<!-- begin: written by benchmarks/published/all.py --write -->"
 END = "<!-- end -->"
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""All published tables: a summary, the result files, and docs/simulator-accuracy.md."""
+"""All published tables: a summary, the result files, and docs/measure/simulator-accuracy.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of docs/residency-policies.md that are computed from the result file."""
+"""The parts of docs/measure/policies.md that are computed from the result file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.common.document import with_part
 from benchmarks.residency.policy_card import BASELINES, DRIVER_ALONE
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "residency-policies.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "policies.md"
 BEGIN = "<!-- begin: written by benchmarks/residency/policies.py --write -->"
 END = "<!-- end -->"
 SAID = "<!-- begin: sentences, written likewise -->"

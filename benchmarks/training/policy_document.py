@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/training-policies.md that is computed from the result file."""
+"""The part of docs/measure/training-policies.md that is computed from the result file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.common.document import with_part
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "training-policies.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "training-policies.md"
 BEGIN = "<!-- begin: written by benchmarks/training/policies.py --write -->"
 END = "<!-- end -->"
 _BASELINES = ("on-demand", "driver prefetch", "RMM's prefetches")

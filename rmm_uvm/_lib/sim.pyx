@@ -301,7 +301,7 @@ cdef class SimulatedDevice(UvmDriver):
         -------
         dict of str to int
             Bytes, counts, and ``modelled_ns``: modelled time of all driver work. Field by field in
-            ``docs/metrics.md``.
+            ``docs/use/metrics.md``.
         """
         cdef simulated_statistics s = dereference(self.model).view().statistics()
         return s

@@ -62,7 +62,7 @@ cdef class TraceWriter(MemoryObserver):
         Where to. Made new, for the user alone (0600). Nothing is overwritten: an existing file is
         refused unless it is empty, or `overwrite` is true; then it is unlinked first.
     facts : mapping
-        What is known about the run, JSON-serializable; docs/trace-format.md names what readers
+        What is known about the run, JSON-serializable; docs/understand/trace-format.md names what readers
         look for. ``began`` and ``pid`` are added.
     origin_ns : int, optional
         What `time.monotonic_ns` showed at time 0 of the trace; now by default. Give the monitor's

@@ -3,7 +3,7 @@
 """The section ``rmm-uvm`` of Dask's configuration: its defaults, and reading it.
 
 The defaults are in rmm-uvm.yaml beside this file. Files of users and Dask's environment variables
-come before them, as with every library of Dask; docs/configuration.md has the names.
+come before them, as with every library of Dask; docs/use/configuration.md has the names.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ or in Dask's configuration, with the settings in the section ``rmm-uvm``::
 ``dask scheduler --preload rmm_uvm.dask`` adds a page to the scheduler's dashboard, and needs
 neither RMM nor a GPU.
 
-A worker whose pool cannot be installed does not start, and says why in one line. See docs/dask.md.
+A worker whose pool cannot be installed does not start, and says why in one line. See
+docs/use/dask.md.
 """
 
 from __future__ import annotations

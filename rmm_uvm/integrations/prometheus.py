@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures for Prometheus: over an endpoint of their own, or with those of a program that has one.
 
-docs/metrics.md lists what is exported. What is not known is left out: it is never 0. Needs
+docs/use/metrics.md lists what is exported. What is not known is left out: it is never 0. Needs
 ``prometheus_client``: ``pip install 'rmm-uvm[prometheus]'``.
 
 See Also

@@ -12,7 +12,7 @@ which have no handle: copy them into the pool first.
 
 See Also
 --------
-docs/ipc.md : life of a lease, the bytes of a handle, and what a handle grants to whom.
+docs/use/ipc.md : life of a lease, and what a handle grants to whom.
 """
 
 from rmm_uvm.ipc.opened import Opened, open

@@ -3,7 +3,8 @@
 """The bytes of a handle.
 
 Covers writing and reading them, and refusing what is none. Does not cover whether the handle may
-still be opened; see `rmm_uvm.ipc.table`. ``docs/ipc.md`` has the layout as a table.
+still be opened; see `rmm_uvm.ipc.table`. The layout is a table of
+``docs/understand/communication.md``.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class RemoteTable:
         except FileNotFoundError:
             raise AvailabilityError(
                 "the exporter of this handle has ended or dropped its pool, "
-                "or this process has another /dev/shm (see docs/ipc.md, containers)"
+                "or this process has another /dev/shm (see docs/use/ipc.md, containers)"
             ) from None
         except OSError as error:
             raise AvailabilityError(f"the exporter's {path} cannot be opened: {error}") from None

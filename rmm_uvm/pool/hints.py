@@ -3,7 +3,7 @@
 """Hints: what is about to be used, what is not, what shall stay, and what the driver shall know.
 
 Covers finding the pool that memory is of, and telling it. Does not cover what the pool does with
-it; see docs/residency.md.
+it; see docs/use/budget.md.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 CAUSES = ("unknown", "user", "coherence", "prefetch", "eviction", "access_counters")
-"""Why pages move, in CUPTI's order; see docs/metrics.md."""
+"""Why pages move, in CUPTI's order; see docs/use/metrics.md."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,8 @@
 """The layout of a sample: one row of what a monitor records, for one device.
 
 The compiled sampler writes the same layout (``cpp/include/rmm_uvm/monitor/sample.hpp``). Totals
-count since the monitor began; levels are of the moment. docs/metrics.md has source and exactness.
+count since the monitor began; levels are of the moment. docs/use/metrics.md has source and
+exactness.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class ResidencyStatistics:
         How far ahead is fetched now: `Budget.ahead_bytes`, or as far as was learnt.
     wanted_bytes, present_bytes : int
         Of blocks that a use was announced of, and of these on the device already. Neither counts
-        while uses are passed over, see docs/training.md.
+        while uses are passed over, see docs/use/training.md.
     eviction_calls : int
         Prefetches to the host, or to another device.
     waits : int

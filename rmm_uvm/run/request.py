@@ -44,7 +44,7 @@ class RunRequest:
     interval_seconds : float
         Between two samples, > 0.
     attribution, faults, lines : bool
-        What else to watch; each costs, see docs/metrics.md.
+        What else to watch; each costs, see docs/use/metrics.md.
     html, json, trace : str or None
         Absolute paths of files to write.
     advise : bool

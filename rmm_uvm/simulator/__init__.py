@@ -7,7 +7,7 @@ cover replaying recorded programs; see `rmm_uvm.planner`.
 
 See Also
 --------
-docs/simulator-model.md : what is modelled, what is not, and how far off it is.
+docs/understand/simulator.md : what is modelled, what is not, and how far off it is.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class SimulatedNode:
     Thread-safe. Kernels take time of their own here. A program's operations follow one another on
     its own clock, ``device.statistics()["modelled_ns"]``, and what a budget moves on streams of its
     own goes beside; links are shared by those that use them at the same modelled time.
-    ``docs/simulator-model.md`` says what is not modelled.
+    ``docs/understand/simulator.md`` says what is not modelled.
 
     Examples
     --------

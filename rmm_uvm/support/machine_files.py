@@ -4,7 +4,7 @@
 
 Covers the files that ship with the package, in ``rmm_uvm/simulator/machines``, a user's own in
 ``~/.config/rmm-uvm/machines`` (or below ``XDG_CONFIG_HOME``), and any file by its path. The format
-is described in ``docs/machines.md``. Does not cover measuring one; see
+is described in ``docs/use/machines.md``. Does not cover measuring one; see
 `rmm_uvm.simulator.measuring`.
 
 Environment
@@ -169,7 +169,7 @@ def _constants(where: str, tables: Mapping[str, Any]) -> tuple[dict[str, Any], d
 def _table(where: str, parent: Mapping[str, Any], name: str, key: str = "") -> dict[str, Any]:
     table = parent.get(name)
     if not isinstance(table, dict):
-        raise DataError(f"{where}: there is no table [{key or name}]; see docs/machines.md")
+        raise DataError(f"{where}: there is no table [{key or name}]; see docs/use/machines.md")
     return table
 
 
@@ -185,7 +185,7 @@ def _refuse_unknown(where: str, kind: str, found: Mapping[str, Any], known: Iter
     for name in found:
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "see docs/machines.md"
+            hint = f"did you mean {close[0]!r}?" if close else "see docs/use/machines.md"
             raise DataError(f"{where}: unknown {kind} {shown(name)}; {hint}")
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The off switch: ``RMM_UVM=off`` takes the package out of a program, without a change to it.
 
-Why it means what it means is in docs/decisions/0035-an-off-switch.md.
+Why it means what it means is in docs/understand/decisions/0035-an-off-switch.md.
 """
 
 from __future__ import annotations

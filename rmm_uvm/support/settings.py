@@ -4,8 +4,8 @@
 
 `rmm_uvm.reinitialize`, `rmm_uvm.managed_pool` and the other calls that take a setting, the options
 of ``rmm-uvm run`` and ``rmm-uvm mortgage``, the environment variables, and Dask's configuration and
-flags read it by this table. ``ci/write_settings.py`` writes the tables of docs/configuration.md and
-both YAML files of `rmm_uvm.dask` from it. To add a setting, add an entry and use it.
+flags read it by this table. ``ci/write_settings.py`` writes the tables of docs/use/configuration.md
+and both YAML files of `rmm_uvm.dask` from it. To add a setting, add an entry and use it.
 
 Imports nothing that is slow, so that command lines can offer the settings at once.
 """
@@ -207,8 +207,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             Size(),
             "Where MemoryError begins.",
             "It counts what is live, in blocks of 2 MiB that may take up to a tenth more: "
-            "[decisions/0034](decisions/0034-what-the-maximum-counts.md). "
-            "Why: [decisions/0002](decisions/0002-maximum-size.md). Up to device plus host can be "
+            "[decisions/0034](../understand/decisions/0034-what-the-maximum-counts.md). "
+            "Why: [decisions/0002](../understand/decisions/0002-maximum-size.md). "
+            "Up to device plus host can be "
             "asked for, with a warning. Several `devices` share the host and the cap evenly.",
             otherwise="the larger of free device memory and 90 % of available host memory (the "
             "container's limit counts)",
@@ -258,7 +259,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "What is over it leaves, dead data without a copy. At most the device. Auto: what "
             "others leave of the device, less a reserve, followed while the program runs; a "
             "variable that is set comes before it. None: the kernel driver evicts. See "
-            "[residency.md](residency.md).",
+            "[budget.md](budget.md).",
             default="auto",
             otherwise="none",
             variable="RMM_UVM_DEVICE_BUDGET",
@@ -275,7 +276,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "neighbors",
             Devices(),
             "With a budget, devices whose idle memory takes what leaves, before the host.",
-            "See [residency.md](residency.md).",
+            "See [budget.md](budget.md).",
             otherwise="none",
             variable="RMM_UVM_NEIGHBORS",
         ),
@@ -306,7 +307,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             ),
             "libcudf's own prefetch on column access.",
             "Auto: on only while pages leave the device, see "
-            "[decisions/0004](decisions/0004-cudf-prefetch.md).",
+            "[decisions/0004](../understand/decisions/0004-cudf-prefetch.md).",
             default="auto",
             option=None,
         ),

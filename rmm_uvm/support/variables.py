@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment variables of this package, and those that were meant to be one.
 
-What each says is in docs/configuration.md; whoever uses one reads it, by `setting`. Here are the
-names, since one that is spelt wrongly is read by nobody, and says nothing.
+What each says is in docs/use/configuration.md; whoever uses one reads it, by `setting`. Here are
+the names, since one that is spelt wrongly is read by nobody, and says nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMES = (
 )
 _SWITCH = "RMM_UVM"
 KNOWN = frozenset({_SWITCH, *(f"{_PREFIX}{name}" for name in _NAMES)})
-"""All of them; a test holds this to what the package reads, and to docs/configuration.md."""
+"""All of them; a test holds this to what the package reads, and to docs/use/configuration.md."""
 
 # What Kubernetes gives every pod beside a service, whose name may begin with rmm-uvm.
 _OF_SERVICES = re.compile(r"\w+_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_[A-Z]+(_\w+)?)?)")

@@ -4,14 +4,15 @@
 
 `managed` and `install` have torch's own caching allocator take its segments from managed memory.
 While everything fits nothing else happens. When it does not, what a training step uses is learnt
-from the step itself, without a change to the model. See docs/training.md.
+from the step itself, without a change to the model. See docs/use/training.md.
 
 `announced` is for a torch that allocates through RMM.
 
 `simulated` runs a program on a simulated device, without a GPU, and `recorded` keeps what it does
 with memory.
 
-`ManagedEmbedding` and `ManagedEmbeddingBag` are tables larger than the GPU. See docs/embeddings.md.
+`ManagedEmbedding` and `ManagedEmbeddingBag` are tables larger than the GPU. See
+docs/use/embeddings.md.
 
 Needs the extra ``torch``.
 """

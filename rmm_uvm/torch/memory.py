@@ -176,7 +176,7 @@ class TorchMemory:
             had deferred were looked at), ``trims`` (how often free segments were given back since
             copies made room), ``segments`` (dict), ``residency`` (dict or None; see
             `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str), ``activations`` (dict,
-            see docs/training.md; None unless they are copied and the budget was passed),
+            see docs/use/training.md; None unless they are copied and the budget was passed),
             ``recompute`` (likewise, of modules that are run again).
         """
         return {

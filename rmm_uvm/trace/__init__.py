@@ -8,7 +8,7 @@ running program; see `rmm_uvm.monitor` and ``rmm-uvm run --trace``.
 
 See Also
 --------
-docs/trace-format.md : the format.
+docs/understand/trace-format.md : the format.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outer layer of a trace file: header and chunks, of which nothing is believed.
 
-docs/trace-format.md describes the format. Covers files that are cut off, damaged or made up: every
-length has a limit, and nothing is allocated for more bytes than the file has.
+docs/understand/trace-format.md describes the format. Covers files that are cut off, damaged or made
+up: every length has a limit, and nothing is allocated for more bytes than the file has.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class KernelTraceWriter:
         The trace; no file, or an empty one, may be there. It is there when the ``with`` block has
         ended; after an error nothing is.
     facts : mapping, optional
-        What is known about the program, JSON-serializable, at most 1 MiB; docs/trace-format.md
-        names what readers look for.
+        What is known about the program, JSON-serializable, at most 1 MiB;
+        docs/understand/trace-format.md names what readers look for.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 """What a monitor says of one device: at a moment (`Snapshot`), or between two (`Window`).
 
 Plain frozen values: no GPU is asked when they are read. What is not known is None, never 0.
-docs/metrics.md has source and exactness of every figure.
+docs/use/metrics.md has source and exactness of every figure.
 """
 
 from __future__ import annotations

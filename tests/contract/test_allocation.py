@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocating and freeing: what RMM's own tests ask of a resource, asked of every chain.
 
-docs/contract.md has RMM's tests and those of here.
+docs/understand/contract.md has RMM's tests and those of here.
 """
 
 from __future__ import annotations

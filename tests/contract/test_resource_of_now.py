@@ -3,7 +3,7 @@
 """What RMM puts over the resource of now, and takes off again: its statistics and its log.
 
 Asked of every chain. RMM's functions ask CUDA which device is current; on a simulated device they
-are told that it is the first. docs/contract.md says which of RMM's tests is asked where.
+are told that it is the first. docs/understand/contract.md says which of RMM's tests is asked where.
 """
 
 from __future__ import annotations

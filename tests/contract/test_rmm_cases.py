@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What RMM's tests ask of its adaptors, asked of each of them over every chain.
 
-docs/contract.md says which of RMM's tests is asked where.
+docs/understand/contract.md says which of RMM's tests is asked where.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is tried in every environment: a column of the tables of docs/environments.md each."""
+"""What is tried in every environment: a column of the tables of environments.md each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/environments.md is true: each of its cells is tried, and nothing else is."""
+"""docs/measure/environments.md is true: each of its cells is tried, and nothing else is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .hidden import LIBRARIES, any_library, no_driver, require_hidden
 from .machines import MACHINES, NOBODY, THERE
 from .packages import MODULES, OLD
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "measure" / "environments.md"
 Row = Mapping[str, str]
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Traces by hand, as docs/trace-format.md has them: what the real writer would never write, too."""
+"""Traces by hand, as trace-format.md has them: what the real writer would never write, too."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from . import settings_target
 from .promises import Finding
 from .settings_target import VARIABLES, environment
 
-DOCUMENT = Path(__file__).parents[2] / "docs/configuration.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/use/configuration.md"
 
 
 def told(**values: str) -> bytes:

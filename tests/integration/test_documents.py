@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-_FOLDERS = ("", "docs", "docs/decisions", "docs/with", "cpp", "benchmarks")
-DOCUMENTS = sorted(path for folder in _FOLDERS for path in (REPOSITORY / folder).glob("*.md"))
+_PATTERNS = ("*.md", "docs/**/*.md", "cpp/*.md", "benchmarks/*.md")
+DOCUMENTS = sorted(path for each in _PATTERNS for path in REPOSITORY.glob(each))
 
 
 def anchors(document: Path) -> set[str]:

@@ -74,7 +74,7 @@ def test_mortgage_as_recorded_on_a_gpu_has_its_stages() -> None:
 
 def test_document_has_the_profile_that_was_measured() -> None:
     profiles = json.loads((RESULTS / "model_profile.json").read_text())["profiles"]
-    document = (RESULTS.parents[1] / "docs" / "simulator-model.md").read_text()
+    document = (RESULTS.parents[1] / "docs" / "measure" / "simulator-accuracy.md").read_text()
     for kind, shares in profiles.items():
         most = [
             f"`{name.removeprefix('uvm_model::')}` {share:.0%}"

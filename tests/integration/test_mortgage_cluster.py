@@ -268,7 +268,7 @@ def test_command_with_workers_prints_the_documented_page(data: Path, tmp_path: P
     assert plain["workers"][0]["capacity_bytes"] == DEVICE_BYTES
     assert paths[1].stat().st_size > 0
     # The document shows a run of the same command; figures differ, and nothing else may.
-    document = (REPOSITORY / "docs/mortgage-on-a-cluster.md").read_text()
+    document = (REPOSITORY / "docs/use/mortgage-on-a-cluster.md").read_text()
     shown = re.search(r"```text\n(.*?)```", document, re.S)
     assert shown is not None
     printed = {shape(line) for line in lines}

@@ -208,7 +208,7 @@ def test_plan_without_sizes_looks_at_those_around_the_peak(folder: Path) -> None
 
 def test_example_of_the_document_is_what_the_command_prints(folder: Path) -> None:
     root = Path(__file__).parents[2]
-    document = (root / "docs" / "planner.md").read_text()
+    document = (root / "docs" / "use" / "planner.md").read_text()
     example = document.partition("## An example")[2].partition("\n## ")[0]
     call, *lines = [line[4:] for line in example.splitlines() if line.startswith("    ")]
     _, command_name, trace = call.split()
@@ -220,7 +220,7 @@ def test_example_of_the_document_is_what_the_command_prints(folder: Path) -> Non
 
 
 def test_document_names_every_option() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "planner.md").read_text()
+    document = (Path(__file__).parents[2] / "docs" / "use" / "planner.md").read_text()
     options = [name for parameter in command.params for name in parameter.opts if name[:2] == "--"]
     assert len(options) > 8
     assert [name for name in options if f"`{name}`" not in document] == []

@@ -9,4 +9,4 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = REPOSITORY / "benchmarks" / "published"
 RESULTS = REPOSITORY / "benchmarks" / "results" / "published"
-DOCUMENT = REPOSITORY / "docs" / "simulator-accuracy.md"
+DOCUMENT = REPOSITORY / "docs" / "measure" / "simulator-accuracy.md"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/simulator-accuracy.md says what the committed results say."""
+"""docs/measure/simulator-accuracy.md says what the committed results say."""
 
 from __future__ import annotations
 

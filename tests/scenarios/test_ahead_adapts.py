@@ -14,7 +14,7 @@ from .residency_scripts import committed, script
 
 ahead = script("residency/ahead_adapts")
 KEPT = committed("ahead_adapts_simulated")
-DECISION = Path(__file__).parents[2] / "docs" / "decisions" / "0014-look-ahead.md"
+DECISION = Path(__file__).parents[2] / "docs" / "understand" / "decisions" / "0014-look-ahead.md"
 MODELS = script("training/models").NAMES
 
 

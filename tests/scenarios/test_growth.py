@@ -10,7 +10,7 @@ from .residency_scripts import BENCHMARKS, committed, script
 
 growth = script("pool/growth")
 KEPT = committed("growth")
-DOCUMENT = BENCHMARKS.parent / "docs" / "growth.md"
+DOCUMENT = BENCHMARKS.parent / "docs" / "measure" / "growth.md"
 
 
 def test_no_call_on_record_grows_with_what_lives() -> None:

@@ -14,7 +14,7 @@ from .residency_scripts import BENCHMARKS, committed, script
 
 ledger_cost = script("pool/ledger_cost")
 KEPT = committed("ledger_cost")
-DOCUMENT = (BENCHMARKS.parent / "docs" / "residency.md").read_text()
+DOCUMENT = (BENCHMARKS.parent / "docs" / "measure" / "growth.md").read_text()
 
 
 def judged(kept: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_parallel_fetch_brings_something_where_a_kernel_uses_much() -> None:
 
 
 def test_nothing_is_staged_where_what_was_evicted_has_the_room() -> None:
-    text = document("neighbours.md")
+    text = document("measure/neighbours.md")
     assert "so nothing is staged:" in text
     assert all(row["staged_mib"] == 0 for row in KEPT["rows"])
 
@@ -144,7 +144,7 @@ def test_bursts_computed_again_are_the_committed_ones(number: int) -> None:
 
 
 def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
-    text = document("neighbours.md")
+    text = document("measure/neighbours.md")
     assert "of 5 % idle nothing is lent" in text
     own = [way.name for way in consolidation.WAYS if way.name != consolidation.SHARED]
     for row in KEPT["rows"]:
@@ -156,7 +156,7 @@ def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
 def test_share_that_goes_to_neighbours_is_as_documented(
     spare: float, least: float, most: float
 ) -> None:
-    text = document("neighbours.md")
+    text = document("measure/neighbours.md")
     assert "with 60 % idle all that leaves goes to the neighbour" in text
     assert "with 40 % a half to three quarters" in text
     shares = [

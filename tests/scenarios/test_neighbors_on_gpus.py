@@ -9,7 +9,7 @@ from typing import Any
 
 from .residency_scripts import committed
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "neighbours.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "measure" / "neighbours.md").read_text()
 TEXT = " ".join(DOCUMENT.split())
 PATHS, INTERFERENCE = committed("neighbors_paths"), committed("neighbors_interference")
 MIB = 1 << 20

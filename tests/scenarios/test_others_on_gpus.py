@@ -89,7 +89,7 @@ def test_memcheck_found_nothing_in_all_the_tests_that_are_told() -> None:
     assert on_two == {
         f"tests/gpu/test_{name}.py" for name in ("topology", "neighbors", "residency")
     }
-    text = " ".join(document("endurance.md").split())
+    text = " ".join(document("measure/endurance.md").split())
     told = f"in {found['passed']} tests on H200s and an H100, those of topology, neighbours and"
     assert f"found {found['errors']} errors {told} residency on two at once" in text
     [contract] = [row for row in rows if row["file"] == "tests/contract"]
@@ -120,7 +120,7 @@ def test_memcheck_ran_over_every_file_of_the_script(tmp_path: Path) -> None:
     calls = words_of_the_script(tmp_path)
     files = {str(Path(words[-1]).relative_to(REPOSITORY)) for words in calls}
     assert files == {row["file"] for row in committed("memcheck")["rows"]}
-    text = " ".join(document("endurance.md").split())
+    text = " ".join(document("measure/endurance.md").split())
     assert "every file of the script has run on the core as it is" in text
 
 
@@ -141,7 +141,7 @@ def test_memory_that_stays_under_memcheck_is_told_to_be_the_tools() -> None:
     levels: dict[str, dict[str, list[float]]] = {"cuda": {}, "cpu": {}}
     for row in committed("memcheck_frames")["rows"]:
         levels[row["device"]].setdefault(row["way"], []).append(row["tensors_mebibytes"])
-    text = document("endurance.md")
+    text = document("measure/endurance.md")
     kept = levels["cuda"]["backtraces of host and device"]
     assert {round(after - before) for before, after in pairwise(kept)} == {288}
     assert "each step of training leaves 288 MiB of tensors behind" in text
@@ -170,7 +170,7 @@ def grown_mebibytes(rows: list[dict[str, int]], name: str) -> float:
 
 
 def test_memory_that_grew_is_told_to_be_what_malloc_keeps_free() -> None:
-    text = " ".join(document("endurance.md").split())
+    text = " ".join(document("measure/endurance.md").split())
     trimmed = committed("endurance_gpu_trimmed")
     assert trimmed["settings"] == LOAD["settings"]
     judged = script("endurance/load_verdicts").load_verdicts(trimmed["rows"], with_frames=True)

@@ -14,7 +14,7 @@ emulation = script("residency/emulation")
 card_module = script("residency/policy_card")
 KEPT = committed("residency_emulation")
 COUNTING = emulation.counting(KEPT["rows"])
-DOCUMENT = (BENCHMARKS.parent / "docs" / "residency-policies.md").read_text()
+DOCUMENT = (BENCHMARKS.parent / "docs" / "measure" / "policies.md").read_text()
 
 
 def prefetched_bytes(way: Any) -> int:

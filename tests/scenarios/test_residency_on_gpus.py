@@ -11,7 +11,7 @@ import pytest
 from .residency_scripts import committed, script
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measure" / "past-the-edge.md"
 
 SIDES = {
     "everything resident, cudaMalloc": "resident",
@@ -53,7 +53,7 @@ def test_document_has_the_figures_of_the_loop(name: str, column: int) -> None:
     told = committed(name)
     ratios = {one["over"]: one for one in told["ratios"] if one["of"] == "default"}
     sides = {one["side"]: one for one in told["sides"]}
-    document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
+    document = DOCUMENT.read_text()
     rows = [line.strip("| ").split(" | ") for line in document.splitlines() if "|" in line]
     cells = {row[0].strip("*"): row for row in rows if row[0].startswith(("**the", "the", "by"))}
     cells |= {row[0]: row for row in rows if row[0].startswith(("everything", "fault-driven"))}
@@ -138,7 +138,7 @@ def test_what_a_budget_that_fits_costs_is_in_the_document() -> None:
     least = result["least_seconds"]
     ratio = least["budget"] / min(least["plain"], least["plain again"])
     of_neighbours = result["median_ratios"]["budget"]
-    document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
+    document = " ".join(DOCUMENT.read_text().split())
     assert f"shortest of {result['rounds']} iterations takes {ratio:.2f} of the time" in document
     assert f"in the median an iteration takes {of_neighbours:.2f} of its" in document
     plain = sorted((least["plain"], least["plain again"]))
@@ -198,13 +198,13 @@ def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: s
         f"({min(ratio['ratios']):.2f} to {max(ratio['ratios']):.2f}) | "
         f"{default['to_host_bytes'] / 2**30:.2f} GiB | {faulted} | {most * 100:.1f} % |"
     )
-    document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
+    document = DOCUMENT.read_text()
     [row] = [line for line in document.splitlines() if line.startswith(f"| {BY_PROGRAM[program]}")]
     assert row.endswith(cells)
 
 
 def test_what_page_faults_take_is_in_the_document() -> None:
-    document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
+    document = " ".join(DOCUMENT.read_text().split())
     [ratio] = committed("past_the_edge_cudf_prefetched")["ratios"]
     assert ratio["result"]
     least, most = min(ratio["ratios"]), max(ratio["ratios"])

@@ -154,5 +154,5 @@ def test_sentences_have_the_figures_of_the_rows(way: str, figure: str, old: str,
 
 def test_document_without_a_place_for_the_sentences_is_refused() -> None:
     text = document.DOCUMENT.read_text().replace(document.SAID, "")
-    with pytest.raises(ValueError, match=r"residency-policies\.md has no part"):
+    with pytest.raises(ValueError, match=r"policies\.md has no part"):
         document.document_with(text, KEPT)

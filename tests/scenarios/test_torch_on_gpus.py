@@ -9,7 +9,8 @@ from .residency_scripts import committed, script
 
 
 def test_training_that_fits_is_as_in_the_document() -> None:
-    fits, result, text = script("training/fits"), committed("torch_fits"), document("training.md")
+    fits, result = script("training/fits"), committed("torch_fits")
+    text = document("use/training.md")
     rows = {(row["model"], row["dtype"], row["way"]): row for row in result["rows"]}
     assert result["verdicts"] == fits.verdicts(result["rows"])
     assert {case[:2] for case in rows} == set(fits.CASES)
@@ -26,7 +27,7 @@ def test_training_that_fits_is_as_in_the_document() -> None:
 
 
 def test_what_is_above_the_bound_is_told() -> None:
-    result, text = committed("torch_fits"), document("training.md")
+    result, text = committed("torch_fits"), document("use/training.md")
     above = [name for name, one in result["verdicts"].items() if not one["reached"]]
     assert len(above) == 3
     assert "Three of nine are above it" in text
@@ -44,7 +45,7 @@ def test_fitting_models_are_measured_at_the_full_batch() -> None:
 
 
 def test_kernels_beside_copies_are_told() -> None:
-    result, text = committed("torch_copies"), document("training.md")
+    result, text = committed("torch_copies"), document("use/training.md")
     rows = {(row["path"], row["way"], row["kernels"]): row for row in result["rows"]}
     paths = {"direct": "direct", "staged": "by way of device memory that is not managed"}
     for path, name in paths.items():

@@ -46,7 +46,7 @@ def test_verdicts_are_those_of_the_rows_and_all_hold() -> None:
 
 
 def test_card_on_which_the_known_order_loses_is_smaller_than_one_kernel() -> None:
-    # docs/training-policies.md says why.
+    # docs/measure/training-policies.md says why.
     slower = policies.slower_than([policies.ON_DEMAND], KEPT["rows"])
     assert slower == KEPT["slower_than_on_demand"]
     assert policies.slower_than(policies.BASELINES, KEPT["rows"]) == KEPT["slower_than_a_baseline"]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/security.md is true: who can read what the package makes, and that reading runs nothing.
+"""security.md is true: who can read what the package makes, and that reading runs nothing.
 
 The umask is 0 here: what is closed to others is closed by the package.
 """
@@ -45,7 +45,7 @@ from rmm_uvm_mortgage.generate import GeneratorConfig
 from ..unit.top.fakes import FakeMachine
 
 PACKAGE = Path(rmm_uvm.__file__).parent
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "understand" / "security.md"
 MIB = 1 << 20
 # Modules that run what a user asks them to run.
 RUNNERS = {"integrations/jupyter.py", "run/program.py", "run/session.py"}

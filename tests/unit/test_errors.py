@@ -8,7 +8,7 @@ import pytest
 
 from rmm_uvm import errors
 
-TROUBLESHOOTING = Path(__file__).resolve().parents[2] / "docs/troubleshooting.md"
+TROUBLESHOOTING = Path(__file__).resolve().parents[2] / "docs/use/troubleshooting.md"
 
 EXCEPTIONS = [
     getattr(errors, name)

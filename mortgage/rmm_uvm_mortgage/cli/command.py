@@ -90,7 +90,7 @@ def command(**options: Any) -> None:
     quarter of one.
 
     With --workers or --scheduler Dask workers do the work, each in its own managed pool: one task
-    for each part, then training by XGBoost's Dask interface. See docs/mortgage-on-a-cluster.md.
+    for each part, then training by XGBoost's Dask interface. See docs/use/mortgage-on-a-cluster.md.
 
     Generated data are kept in ~/.cache/rmm-uvm (or below XDG_CACHE_HOME).
 

@@ -8,7 +8,8 @@ whoever composes the plan frees what the caller of libcudf would free. Sizes fol
 types, nulls and distinct keys only.
 
 Not covered: work space of CUB scans and reductions (below 1 % of their input), one-element
-scalars and counters, column views copied to the device. `docs/shadow-sizing.md` lists them.
+scalars and counters, column views copied to the device. `docs/understand/shadow-sizing.md` lists
+them.
 
 References
 ----------

@@ -3,8 +3,8 @@
 """How many bytes libcudf 26.10 asks for: columns, null masks, hash tables, work space.
 
 Pure arithmetic. Which operator allocates which of these, and in what order, is in
-:mod:`rmm_uvm_mortgage.shadow.operators`; `docs/shadow-sizing.md` has the whole table with the
-libcudf source of every rule.
+:mod:`rmm_uvm_mortgage.shadow.operators`; `docs/understand/shadow-sizing.md` has the whole table
+with the libcudf source of every rule.
 """
 
 from __future__ import annotations

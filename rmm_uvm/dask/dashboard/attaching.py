@@ -8,7 +8,7 @@ under "More..." of every page of the dashboard.
 See Also
 --------
 rmm_uvm.dask.worker.telemetry : where the figures come from.
-docs/watching-a-cluster.md : what the page looks like, and how to read it.
+docs/use/watching-a-cluster.md : what the page looks like, and how to read it.
 """
 
 from __future__ import annotations

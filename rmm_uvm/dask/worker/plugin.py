@@ -36,8 +36,8 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
     ----------
     **settings
         Those of `rmm_uvm.reinitialize` that a worker can have, and a few of Dask's side, such as
-        ``maximum_pool_size="64GiB"``; docs/dask.md has a table. What is left out is as the worker's
-        own flags and configuration say.
+        ``maximum_pool_size="64GiB"``; docs/use/dask.md has a table. What is left out is as
+        the worker's own flags and configuration say.
 
     Raises
     ------

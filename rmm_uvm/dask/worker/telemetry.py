@@ -10,7 +10,7 @@ their meaning; see `rmm_uvm.dask.worker.figures`. A client reads them without as
 See Also
 --------
 rmm_uvm.dask.dashboard : a page that shows them.
-docs/metrics.md : lists the names.
+docs/use/metrics.md : lists the names.
 """
 
 from __future__ import annotations

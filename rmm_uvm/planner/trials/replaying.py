@@ -7,8 +7,8 @@ Covers one replay: one card, one set of settings. Does not cover reading recordi
 (`rmm_uvm.planner.planning`).
 
 The chain's own rules and ledger decide, in C++, what is asked of the simulated device; the
-pool is not run again, since the recording has its addresses. docs/simulator-model.md, "Replaying",
-says what that means.
+pool is not run again, since the recording has its addresses. docs/understand/simulator.md,
+"Replaying", says what that means.
 
 That a card is too small is an answer of a replay. That this process has too little memory is none.
 """

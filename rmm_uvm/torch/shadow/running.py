@@ -3,7 +3,7 @@
 """A torch program on a simulated device: torch computes on the CPU, its memory lies on a card.
 
 For programs without a GPU: what a card of any size, a budget or a policy would mean for them.
-Times are modelled, see docs/training-policies.md.
+Times are modelled, see docs/measure/training-policies.md.
 """
 
 from __future__ import annotations

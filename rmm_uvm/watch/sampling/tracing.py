@@ -5,7 +5,7 @@
 A simulated device tells what kernels use. Of a GPU nobody knows that, and so uses are written that
 are announced to our pools.
 
-Does not cover the format; see docs/trace-format.md.
+Does not cover the format; see docs/understand/trace-format.md.
 """
 
 from __future__ import annotations

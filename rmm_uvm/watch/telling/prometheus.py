@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of monitors as Prometheus wants them.
 
-docs/metrics.md lists what is exported; what is not known is left out: it is never 0. Users find it
-in `rmm_uvm.integrations.prometheus` and as ``rmm_uvm.monitor.start_http``.
+docs/use/metrics.md lists what is exported; what is not known is left out: it is never 0. Users find
+it in `rmm_uvm.integrations.prometheus` and as ``rmm_uvm.monitor.start_http``.
 """
 
 from __future__ import annotations

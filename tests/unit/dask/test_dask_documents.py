@@ -53,7 +53,9 @@ def commands_of(document: str) -> Iterator[list[str]]:
 
 def manifests() -> list[dict[str, Any]]:
     return [
-        each for block in blocks("docs/kubernetes.md", "yaml") for each in yaml.safe_load_all(block)
+        each
+        for block in blocks("docs/use/kubernetes.md", "yaml")
+        for each in yaml.safe_load_all(block)
     ]
 
 
@@ -63,7 +65,7 @@ def containers() -> Iterator[dict[str, Any]]:
 
 
 def test_commands_in_the_document_are_taken_by_dask_and_by_the_preload() -> None:
-    found = [read(words) for words in commands_of("docs/dask.md")]
+    found = [read(words) for words in commands_of("docs/use/dask.md")]
     assert len(found) == 2
     flags = dask_setup.make_context("dask_setup", list(found[1]["preload_argv"])).params
     assert flags["maximum_pool_size"] == (200 << 30,)
@@ -123,14 +125,14 @@ def test_service_leads_to_the_port_of_the_scheduler() -> None:
     assert arguments[arguments.index("--dashboard-address") + 1] == f":{ports['dashboard']}"
 
 
-@pytest.mark.parametrize("document", ["docs/dask.md", "docs/configuration.md"])
+@pytest.mark.parametrize("document", ["docs/use/dask.md", "docs/use/configuration.md"])
 def test_documents_name_every_setting(document: str) -> None:
     text = (REPOSITORY / document).read_text()
     assert [name for name in NAMES if name.replace("_", "-") not in text] == []
 
 
 def test_configuration_in_the_document_can_be_used() -> None:
-    (text,) = blocks("docs/dask.md", "yaml")
+    (text,) = blocks("docs/use/dask.md", "yaml")
     section = yaml.safe_load(text)["rmm-uvm"]
     for name, value in section.items():
         checked({name: value})

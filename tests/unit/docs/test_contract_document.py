@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/contract.md: every test of RMM's in it has one here that exists, or a reason for none."""
+"""contract.md: every test of RMM's in it has one here that exists, or a reason for none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-DOCUMENT = (REPOSITORY / "docs" / "contract.md").read_text()
+DOCUMENT = (REPOSITORY / "docs" / "understand" / "contract.md").read_text()
 CHAINS = (REPOSITORY / "tests" / "contract" / "conftest.py").read_text()
 FEWEST_ROWS = 50  # RMM's tests of memory resources: a table that is not read has none
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

@@ -234,7 +234,7 @@ def train() -> torch.nn.Module:
     return model
 
 
-@runs("residency.md", "mr = rmm_uvm.managed_pool(")
+@runs("budget.md", "mr = rmm_uvm.managed_pool(")
 def test_trimming_says_what_was_given_back(
     snippet: Snippet, capsys: pytest.CaptureFixture[str]
 ) -> None:

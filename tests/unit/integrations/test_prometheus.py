@@ -25,7 +25,7 @@ from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.snapshot import Snapshot
 
-METRICS_DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+METRICS_DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "use" / "metrics.md"
 Values = Mapping[tuple[str, tuple[str, ...]], float]
 
 

@@ -105,7 +105,7 @@ def test_every_mode_has_a_reason_where_it_is_installed() -> None:
     ],
 )
 def test_configuration_has_every_name_in_every_row(setting: str, kind: str, rows: int) -> None:
-    cells = row_of((REPOSITORY / "docs/configuration.md").read_text(), setting)
+    cells = row_of((REPOSITORY / "docs/use/configuration.md").read_text(), setting)
     assert len(cells) == rows
     assert lacking(cells, NAMES[kind]) == []
     assert lacking(cells, ["another"]) == [("another", cell) for cell in cells]

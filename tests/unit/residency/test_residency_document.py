@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/residency.md names what there is, with the numbers of the code."""
+"""docs/use/budget.md names what there is, with the numbers of the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rmm_uvm.residency import POLICIES, Budget, ResidencyStatistics
 from rmm_uvm.residency.statistics import SCORE_WINDOW
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-TEXT = " ".join((REPOSITORY / "docs/residency.md").read_text().split())
+TEXT = " ".join((REPOSITORY / "docs/use/budget.md").read_text().split())
 
 
 def test_document_names_every_setting_statistic_and_policy() -> None:

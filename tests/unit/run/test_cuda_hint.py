@@ -112,7 +112,7 @@ def test_every_number_that_is_known_by_name_has_one_line() -> None:
 
 
 def test_troubleshooting_has_a_row_for_every_number_with_a_hint() -> None:
-    document = Path(__file__).resolve().parents[3] / "docs/troubleshooting.md"
+    document = Path(__file__).resolve().parents[3] / "docs/use/troubleshooting.md"
     section = document.read_text().partition("## An error of CUDA\n")[2].partition("\n## ")[0]
     named = {(int(number), name) for number, name in re.findall(r"\b(\d+), `([A-Za-z]+)`", section)}
     assert named == {

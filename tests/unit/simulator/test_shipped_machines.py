@@ -15,7 +15,7 @@ from rmm_uvm.support.machine_files import load_machine, shipped_names
 from rmm_uvm.support.machine_profile import CONSTANTS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()
+DOCUMENT = (REPOSITORY / "docs/use/machines.md").read_text()
 HEADER = REPOSITORY / "cpp/include/rmm_uvm/sim/machine_profile.hpp"
 REQUIRED = {
     *("h200-pcie5", "a100-pcie4", "v100-pcie3", "gh200-c2c", "gtx1080ti-pcie3", "uvm-smart"),
@@ -141,7 +141,7 @@ def test_v100_batch_of_two_blocks_takes_the_published_time_more() -> None:
 
 
 def row_of(name: str) -> str:
-    """Return the row that docs/machines.md has to have for a machine of the package."""
+    """Return the row that docs/use/machines.md has to have for a machine of the package."""
     m = load_machine(name)
     rates = f"{m.to_device_bytes_per_ns} | {m.to_host_bytes_per_ns}"
     return f"| `{m.name}` | {m.gpu} | {m.link} | {rates} | {m.label} |"
@@ -153,14 +153,14 @@ def wrong_rows(document: str) -> dict[str, list[str]]:
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     needed = [row_of(name) for name in shipped_names()]
     return {
-        "missing in docs/machines.md": [row for row in needed if row not in rows],
+        "missing in docs/use/machines.md": [row for row in needed if row not in rows],
         "of no machine, or twice": [
             row for row in rows if row not in needed or rows.count(row) > 1
         ],
     }
 
 
-NO_ROWS = {"missing in docs/machines.md": [], "of no machine, or twice": []}
+NO_ROWS = {"missing in docs/use/machines.md": [], "of no machine, or twice": []}
 
 
 def test_document_lists_every_machine_as_its_file_has_it() -> None:
@@ -179,10 +179,10 @@ def test_row_that_is_missing_stale_or_twice_is_named() -> None:
     stale = row.replace("13.2", "13.3")
     assert wrong_rows(DOCUMENT.replace(f"{row}\n", "")) == {
         **NO_ROWS,
-        "missing in docs/machines.md": [row],
+        "missing in docs/use/machines.md": [row],
     }
     assert wrong_rows(DOCUMENT.replace(row, stale)) == {
-        "missing in docs/machines.md": [row],
+        "missing in docs/use/machines.md": [row],
         "of no machine, or twice": [stale],
     }
     twice = wrong_rows(DOCUMENT.replace(row, f"{row}\n{row}"))

@@ -304,7 +304,7 @@ def test_documents_and_files_of_dask_are_as_the_table_has_them() -> None:
 
 
 def test_row_that_was_changed_by_hand_is_written_anew() -> None:
-    text = (REPOSITORY / "docs/configuration.md").read_text()
+    text = (REPOSITORY / "docs/use/configuration.md").read_text()
     by_hand = text.replace("\n| `prefetch` |", "\n| `prefetsch` |")
     assert by_hand != text
     assert script().configuration(by_hand) == text

@@ -19,7 +19,7 @@ from rmm_uvm.support.variables import KNOWN, likely_slips, setting, unknown_vari
 from ..doctor.test_doctor import examined
 from ..run.started import SIMULATED, run, script
 
-CONFIGURATION = Path(__file__).resolve().parents[3] / "docs/configuration.md"
+CONFIGURATION = Path(__file__).resolve().parents[3] / "docs/use/configuration.md"
 NAME = re.compile(r"(?<![A-Z_])RMM_UVM(?:_[A-Z_]*[A-Z])?(?![A-Z_])")
 
 
@@ -71,7 +71,7 @@ def test_variable_that_nothing_reads_is_told_with_the_nearest(name: str, nearest
         *sorted(KNOWN),
         "RMM_LOG",
         "MY_RMM_UVM_DRIVER",
-        # What pods have of the service of docs/kubernetes.md.
+        # What pods have of the service of docs/use/kubernetes.md.
         "RMM_UVM_SCHEDULER_SERVICE_HOST",
         "RMM_UVM_SCHEDULER_SERVICE_PORT_COMM",
         "RMM_UVM_SCHEDULER_PORT",

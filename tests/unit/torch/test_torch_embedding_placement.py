@@ -132,7 +132,7 @@ def test_shares_of_a_hashed_zipf_table_are_those_of_the_document() -> None:
     hashed, ordered = (
         float(one.topk(quarter).values.sum() / one.sum()) for one in (heat, in_order)
     )
-    text = (Path(__file__).parents[3] / "docs" / "embeddings.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "use" / "embeddings.md").read_text()
     assert f"takes {ordered:.0%}".replace("%", " %") in text
     assert f"Hashed, it takes {hashed:.0%}".replace("%", " %") in text
 

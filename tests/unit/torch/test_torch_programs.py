@@ -126,7 +126,7 @@ ON_A_GPU = {
 
 def test_every_row_of_the_document_has_its_test() -> None:
     here = Path(__file__).resolve()
-    document = (here.parents[3] / "docs" / "training.md").read_text()
+    document = (here.parents[3] / "docs" / "use" / "training.md").read_text()
     table = document.partition("## What works")[2].partition("\n\nLosses")[0]
     rows = [line[2:] for line in table.splitlines() if line.startswith("| ")][1:]
     assert len(rows) == len(ROWS)

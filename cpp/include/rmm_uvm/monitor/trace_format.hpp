@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-// The numbers of the trace format; docs/trace-format.md describes it.
+// The numbers of the trace format; docs/understand/trace-format.md describes it.
 
 namespace rmm_uvm::monitor {
 

@@ -140,6 +140,6 @@ struct block_record {
   [[nodiscard]] bool dead() const noexcept { return live_bytes == 0; }
 };
 
-static_assert(sizeof(block_record) == 56, "docs/decisions/0010 and the comment above say 56 bytes");
+static_assert(sizeof(block_record) == 56, "decisions/0010 and the comment above say 56 bytes");
 
 }  // namespace rmm_uvm

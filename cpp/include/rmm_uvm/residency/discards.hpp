@@ -12,9 +12,9 @@ namespace rmm_uvm {
  * @brief Drops the contents of whole blocks; when it returns, that has happened.
  *
  * A discard that waits in a stream was seen to take effect after what came behind it, and then it
- * throws away what was written since (docs/decisions/0010). So the stream of discards is idle
- * before the call and after it, and whoever is handed the memory next may write it from anywhere:
- * another stream, or the CPU (docs/decisions/0021).
+ * throws away what was written since (docs/understand/decisions/0010). So the stream of discards is
+ * idle before the call and after it, and whoever is handed the memory next may write it from
+ * anywhere: another stream, or the CPU (docs/understand/decisions/0021).
  *
  * Thread-safe; waits for discards of other threads.
  * @param ranges whole blocks without a live byte

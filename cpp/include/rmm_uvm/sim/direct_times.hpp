@@ -17,7 +17,7 @@ inline constexpr double block_to_device_ns = 17'000;  ///< each block that comes
  * at a time.
  *
  * Source: the same file. Four threads evict at 1.33 times the rate of one, as a median over pieces:
- * memory was one mapping there (docs/decisions/0030-mappings-are-cut.md).
+ * memory was one mapping there (docs/understand/decisions/0030-mappings-are-cut.md).
  */
 inline constexpr double to_host_alone_fraction = 0.75;
 

@@ -56,7 +56,7 @@ struct simulated_device_config {
  * This class has the seam's commands. Its parts have the rest: `counters` the seam's observations,
  * `program` the program on the device, `neighbors` the other devices, `view` the state that a GPU
  * does not tell, `answers` the failures that tests plan. Every operation happens at once, in call
- * order; streams are names. docs/simulator-model.md says what is modelled and what is not.
+ * order; streams are names. docs/understand/simulator.md says what is modelled and what is not.
  * Thread-safe: one mutex, the node's; `answers` has its own.
  */
 class simulated_device final : public uvm_driver {

@@ -56,7 +56,7 @@ struct simulated_node_config {
  *
  * A program has a GPU as its `simulated_device`. Memory is that of the program which took it, and
  * no other program can name it; so are bytes and faults in the counters, wherever they happen. Each
- * program has a clock; links are shared. docs/simulator-model.md says what is modelled.
+ * program has a clock; links are shared. docs/understand/simulator.md says what is modelled.
  * Thread-safe.
  */
 class simulated_node {

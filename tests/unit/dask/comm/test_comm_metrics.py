@@ -18,7 +18,7 @@ from rmm_uvm.dask.worker.telemetry import CommCollector
 from rmm_uvm.integrations.prometheus import MonitorCollector
 from rmm_uvm.watch.telling import collectors
 
-METRICS_DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "metrics.md"
+METRICS_DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "use" / "metrics.md"
 TOTALS = CommTotals(1, 2, 3, 4, 5, 6, 7, 0.5, 9, 10, 11)
 
 

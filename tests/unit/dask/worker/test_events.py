@@ -16,7 +16,7 @@ from rmm_uvm import errors
 from rmm_uvm.dask.worker.findings import FindingEvent
 from rmm_uvm.recording.finding import WARNING_OF, Finding
 
-DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "watching-a-cluster.md"
+DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "use" / "watching-a-cluster.md"
 
 
 @pytest.mark.parametrize("kind", WARNING_OF)

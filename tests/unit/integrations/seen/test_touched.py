@@ -288,7 +288,7 @@ def test_slice_of_which_the_whole_is_announced_is_caught(
 def test_of_a_slice_of_strings_all_characters_are_announced(
     plc: Any, memory: TouchedMemory
 ) -> None:
-    # docs/what-is-seen.md: nobody knows where a row begins without reading it.
+    # docs/use/what-is-seen.md: nobody knows where a row begins without reading it.
     names = libcudf.strings(memory, ROWS, 12)
     plc.strings.to_upper(libcudf.sliced(names, ROWS // 2, ROWS // 4))
     assert caught(memory) == set()
@@ -298,7 +298,7 @@ def test_of_a_slice_of_strings_all_characters_are_announced(
 
 @pytest.mark.usefixtures("calls")
 def test_memory_of_a_scalar_is_not_announced(plc: Any, memory: TouchedMemory) -> None:
-    # docs/what-is-seen.md: nobody can ask a scalar where it is.
+    # docs/use/what-is-seen.md: nobody can ask a scalar where it is.
     numbers = libcudf.fixed(memory, ROWS)
     plc.binaryop.binary_operation(numbers, libcudf.Scalar(memory), "add", None)
     assert memory.problems() == [

@@ -13,7 +13,7 @@ import pytest
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
-CONFIGURATION = Path(__file__).resolve().parents[4] / "docs/configuration.md"
+CONFIGURATION = Path(__file__).resolve().parents[4] / "docs/use/configuration.md"
 NUMBERS = {
     "RMM_UVM_WARN_FOOTPRINT": ("footprint_factor", "footprint_rearm_factor"),
     "RMM_UVM_WARN_EVICTION": (
