@@ -276,7 +276,10 @@ def compared() -> list[dict[str, Any]]:
 
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "measure" / "simulator-accuracy.md"
-PLACE = re.compile(r"(<!-- begin: model_calibration.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
+PLACE = re.compile(
+    r"(<!-- begin: model_calibration.py --write -->\n).*?(<!-- end: model_calibration -->)",
+    re.DOTALL,
+)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

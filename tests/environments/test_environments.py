@@ -177,7 +177,7 @@ def missing_rows(project: Mapping[str, Any]) -> set[str]:
 
 
 def project(file: str = "pyproject.toml") -> Any:
-    return tomllib.loads((DOCUMENT.parents[1] / file).read_text())["project"]
+    return tomllib.loads((DOCUMENT.parents[2] / file).read_text())["project"]
 
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "mortgage/pyproject.toml"])

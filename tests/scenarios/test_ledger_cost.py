@@ -151,5 +151,5 @@ def test_times_in_the_table_have_no_exponent(factor: float) -> None:
 
 
 def test_document_without_a_place_for_the_tables_is_refused() -> None:
-    with pytest.raises(SystemExit, match=r"residency\.md"):
+    with pytest.raises(SystemExit, match=r"growth\.md"):
         ledger_cost.written("# Residency\n", KEPT)

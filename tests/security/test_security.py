@@ -397,7 +397,7 @@ def test_no_code_is_run_of_what_is_read() -> None:
         if (names := findings(path.read_text()))
     }
     assert set(found) <= RUNNERS, found
-    compiled = list((DOCUMENT.parents[1] / "rmm_uvm").rglob("*.pyx"))
+    compiled = list((DOCUMENT.parents[2] / "rmm_uvm").rglob("*.pyx"))
     assert compiled
     found = {path.name: findings_of_cython(path.read_text()) for path in compiled}
     assert not any(found.values()), found
@@ -541,7 +541,7 @@ def test_memory_of_a_reader_is_a_multiple_of_what_it_reads(tmp_path: Path, packe
 
 def every_test() -> set[str]:
     """Return the names of all tests of the repository, Python's and C++'s."""
-    folder = DOCUMENT.parents[1]
+    folder = DOCUMENT.parents[2]
     found = set()
     for path in (folder / "tests").rglob("test_*.py"):
         found.update(re.findall(r"^def test_(\w+)", path.read_text(), re.MULTILINE))
