@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that the API reference that was built has every public name.
 
-    python -P ci/check_api.py build/api/objects.inv
+    python -P ci/check_api.py build/site/objects.inv
 
 Public are the names of `__all__` of the modules that docs/api/index.rst lists, and what
 docs/use/configuration.md names. Run by ci/build_api.sh, where the package is installed.

@@ -32,7 +32,8 @@ from benchmarks.common import harness
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/measure/growth.md"
 PLACE = re.compile(
-    r"(<!-- begin: written by benchmarks/pool/ledger_cost.py --write -->\n).*?(<!-- end: ledger_cost -->)",
+    r"(<!-- begin: written by benchmarks/pool/ledger_cost.py --write -->\n).*?"
+    r"(<!-- end: ledger_cost -->)",
     re.DOTALL,
 )
 MOST_BYTES_A_BLOCK = 64
