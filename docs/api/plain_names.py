@@ -121,9 +121,8 @@ def _settle(app: Any, doctree: Any) -> None:
     for node in list(doctree.findall()):
         if node.tagname != "pending_xref" or node["reftype"] != "any":
             continue
-        if (
-            f"docs/api/{node['reftarget']}" in app.env.found_docs
-        ):  # a page has the name of its module
+        # A page has the name of its module.
+        if f"docs/api/{node['reftarget']}" in app.env.found_docs:
             node["refdomain"], node["reftype"] = "py", "mod"
         elif node["reftarget"] in parameters(_object_of(node)):
             node.replace_self(node.children)
