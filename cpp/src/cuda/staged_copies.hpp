@@ -14,8 +14,8 @@ namespace rmm_uvm::cuda {
  * @brief Copies by way of device memory that is not managed, two halves in turn.
  *
  * Each piece is copied into a half by one stream, and out of it by another, so that the next piece
- * comes in meanwhile. Why: docs/understand/decisions/0016-copied-activations.md. Not thread-safe; every
- * call needs the context of the device.
+ * comes in meanwhile. Why: docs/understand/decisions/0016-copied-activations.md. Not thread-safe;
+ * every call needs the context of the device.
  */
 class staged_copies {
  public:

@@ -98,6 +98,32 @@ def test_index_of_a_folder_of_documents_lists_each(folder: str) -> None:
     assert len(set(listed)) == len(listed)
 
 
+def missing_documents(text: str) -> list[str]:
+    """Return the documents that a source names and that are not there."""
+    return [
+        name
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", text)
+        if not (REPOSITORY / name).exists()
+    ]
+
+
+def test_documents_that_sources_name_are_there() -> None:
+    folders = ("benchmarks", "ci", "conda", "cpp", "mortgage", "rmm_uvm", "tests")
+    kinds = {".py", ".pyx", ".pyi", ".hpp", ".cpp", ".sh", ".yaml"}
+    sources = {path for name in folders for path in (REPOSITORY / name).rglob("*")}
+    named = {
+        str(path.relative_to(REPOSITORY)): missing_documents(path.read_text())
+        for path in sources
+        if path.suffix in kinds and path.is_file()
+    }
+    assert {path: names for path, names in named.items() if names} == {}
+
+
+def test_document_that_is_not_there_is_found() -> None:
+    gone, there = "docs/gone" + ".md", "docs/use/dask.md"
+    assert missing_documents(f"see {gone}, {there}") == [gone]
+
+
 def recipes() -> dict[str, list[str]]:
     """Return the lines of each recipe of CONTRIBUTING, by what it adds."""
     text = (REPOSITORY / "CONTRIBUTING.md").read_text().partition("## To add ...")[2]

@@ -30,8 +30,8 @@ namespace rmm_uvm::sim {
  * Deterministic: equal calls, equal results. Operations take effect in the order of the calls;
  * their times follow streams, the driver's one thread, and the copy engines. Several programs share
  * GPUs and engines; each has its own memory, streams, clock, and thread of the driver. Rules are
- * those of open-gpu-kernel-modules 580.142; docs/understand/simulator.md names them, and what is left
- * out. The work is done by its parts; cpp/README.md says what each of them may touch. Not
+ * those of open-gpu-kernel-modules 580.142; docs/understand/simulator.md names them, and what is
+ * left out. The work is done by its parts; cpp/README.md says what each of them may touch. Not
  * thread-safe. Calls that are not noexcept may throw std::bad_alloc; what they had moved stays
  * moved.
  */
