@@ -141,12 +141,13 @@ run_residency() {
   return "$failed"
 }
 
-# Torch: its tests, what fits, and kernels beside copies.
+# Torch: its tests, what fits, kernels beside copies, and where a step's time goes.
 run_training() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  each training/copies=torch_copies training/fits=torch_fits || failed=1
+  each training/copies=torch_copies training/fits=torch_fits \
+    training/where_time_goes=where_time_goes || failed=1
   return "$failed"
 }
 

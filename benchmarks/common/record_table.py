@@ -173,6 +173,7 @@ BENCHMARKS = (
     # ci/test_gpu.sh training
     _gpu("torch_copies", "training/copies"),
     _gpu("torch_fits", "training/fits"),
+    _gpu("where_time_goes", "training/where_time_goes"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu", "endurance/gpu"),
     Benchmark(

@@ -4,6 +4,7 @@
 
     RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/training/where_time_goes.py --json FILE
         [--programs swin-b,gpt2-medium] [--factors 1.25,1.5,2] [--activations auto]
+    python benchmarks/training/where_time_goes.py --write    # what is recorded, into the document
 
 Programs are those of past_the_edge/. Each trains with torch's own allocator first, whose peak over
 a factor is the budget. A step's time is the median of some without a profiler; torch's profiler
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from rmm_uvm.support.units import VA_BLOCK_BYTES
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
 from benchmarks.common import harness
+from benchmarks.common.document import with_part
 from benchmarks.common.past_the_edge.page_tables import HostPages
 from benchmarks.common.past_the_edge.ranges import joined
 from benchmarks.past_the_edge.programs import TORCH
@@ -44,6 +47,11 @@ PROGRAMS = {  # and the bytes of their data
     "whisper-small": 11_800_000_000,
     "resnet152": 11_800_000_000,
 }
+ROOT = Path(__file__).resolve().parents[2]
+RESULT = ROOT / "benchmarks/results/where_time_goes.json"
+DOCUMENT = ROOT / "docs/measure/training-steps.md"
+BEGIN = "<!-- begin: written by benchmarks/training/where_time_goes.py --write -->"
+END = "<!-- end -->"
 PHASES = ("forward", "backward", "optimizer")
 SETTLING_STEPS, COUNTED_STEPS, PROFILED_STEPS = 20, 5, 2
 COUNTS = ("evicted_bytes", "dropped_bytes", "fetched_bytes")
@@ -258,6 +266,38 @@ def profiles(
         show(row)
 
 
+def document_with(text: str, result: Mapping[str, Any]) -> str:
+    """Return the document with the table anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, table(result))
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Return a row for each program with all in device memory, and for each budget."""
+    where = result["environment"]
+    lines = [
+        f"Milliseconds of a step, and MiB that are moved in one ({where['device'].split()[-1]}, "
+        f"{where['commit'][:8]}, {where['date']}, FP32):",
+        "",
+        "| program | budgets | step | of resident | forward, backward, optimizer | kernels "
+        "| copied each way, beside kernels | host is busy | copied, evicted, dropped "
+        "| spared by running again |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in result["rows"]:
+        ms = {name: f"{1e3 * row[f'{name}_seconds']:.0f}" for name in ("step", *PHASES, "kernels")}
+        links = f"{1e3 * row['copies_out_seconds']:.0f}, {1e3 * row['copies_in_seconds']:.0f}"
+        host = sum(row[f"{phase}_host_seconds"] for phase in PHASES)
+        cells = [row["program"], "", ms["step"], "", ", ".join(ms[each] for each in PHASES)]
+        cells += [ms["kernels"], "", f"{1e3 * host:.0f}", "", ""]
+        if "factor" in row:
+            moved = [row[f"{name}_bytes"] >> 20 for name in ("copied", "evicted", "dropped")]
+            cells[1], cells[3] = f"{row['factor']:g}", f"{row['times_resident']:.2f}"
+            cells[6], cells[8] = links, ", ".join(map(str, moved))
+            cells[9] = str(row["recompute"]["spared_bytes"] >> 20)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--programs", type=lambda words: words.split(","), default=list(PROGRAMS))
@@ -267,8 +307,15 @@ def main() -> None:
         default=[1.25, 1.5, 2.0],
     )
     parser.add_argument("--activations", default="auto", choices=("migrate", "copy", "auto"))
-    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", action="store_true", help="put the table into the document")
     asked = parser.parse_args()
+    if asked.write:
+        result = json.loads(RESULT.read_text())
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), result))
+        return
+    if asked.json is None:
+        parser.error("--json FILE is needed")
     harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
     rows: list[dict[str, Any]] = []
 
