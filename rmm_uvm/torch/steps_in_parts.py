@@ -44,6 +44,7 @@ def serve_steps(
     budget_bytes: int,
     are_ours: Callable[[_Tensors], bool],
     before_part: Callable[[_Tensors], None],
+    is_untold: Callable[[], bool],
 ) -> Callable[[], None]:
     """Have steps of torch's own optimisers taken in parts where they do not fit.
 
@@ -55,13 +56,15 @@ def serve_steps(
         Whether any of these parameters is in memory that the budget is for.
     before_part : callable
         Takes the tensors that are used next, of a part; it is not called for steps that fit.
+    is_untold : callable
+        Whether it has to be called, since nothing was announced of the step that is under way.
 
     Returns
     -------
     callable
         Ends that. Wrappers of others, made before or after, stay in place.
     """
-    undo = [_wrap(name, budget_bytes, are_ours, before_part) for name in _UPDATES]
+    undo = [_wrap(name, budget_bytes, are_ours, before_part, is_untold) for name in _UPDATES]
 
     def end() -> None:
         while undo:
@@ -87,6 +90,7 @@ def _wrap(
     budget_bytes: int,
     are_ours: Callable[[_Tensors], bool],
     before_part: Callable[[_Tensors], None],
+    is_untold: Callable[[], bool],
 ) -> Callable[[], None]:
     module = importlib.import_module(f"torch.optim.{name}")
     theirs = getattr(module, name)
@@ -96,7 +100,9 @@ def _wrap(
     def update(params: _Tensors, *args: Any, **kwargs: Any) -> None:
         may_part = not (is_ended or torch.compiler.is_compiling()) and are_ours(params)
         ends = _ends(params, args, budget_bytes) if may_part else []
-        if len(ends) <= 1:
+        if may_part and not ends and is_untold():
+            ends = [len(params)]
+        if not ends:
             theirs(params, *args, **kwargs)
             return
         lists = [each for each in args if _is_parallel(each, params)]

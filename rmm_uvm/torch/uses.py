@@ -172,7 +172,8 @@ class Uses:
         self._saved = SavedTensorHooks(self._keep, self._need)
         if copies is not None:
             self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
-        self._thread = threading.local()  # .adds_to: parameters of the module that is called
+        # .adds_to: parameters of the module that is called; .is_untold: see `serve_steps`
+        self._thread = threading.local()
         self._lock = threading.Lock()
         self._ended = False
         self.steps = 0
@@ -186,7 +187,10 @@ class Uses:
         self._look_at_modules()
         self._undo = (self._saved.make_way(), _no_warning_of_global_hooks())
         self._whole_steps = serve_steps(
-            self._budget_bytes, lambda params: bool(self._extents(params)), self._before_part
+            self._budget_bytes,
+            lambda params: bool(self._extents(params)),
+            self._before_part,
+            lambda: bool(getattr(self._thread, "is_untold", False)),
         )
         if self._recompute is not None:
             self._recompute.begin()
@@ -368,11 +372,14 @@ class Uses:
         return tensor
 
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        self._thread.is_untold = False
         if self._confirmed():
             return
         used = self._extents(_of_optimizer(optimizer))
         fitting = self._of_step(used)
-        if fitting and (len(fitting) == len(used) or not is_served(optimizer)):
+        if len(fitting) < len(used) and is_served(optimizer):
+            self._thread.is_untold = True  # until its parts are
+        elif fitting:
             self._announce(fitting)
 
     def _before_part(self, tensors: list[torch.Tensor]) -> None:

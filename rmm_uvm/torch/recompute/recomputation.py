@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -521,17 +522,17 @@ class _First:
     """
 
     def __init__(self, module: torch.nn.Module, verdict: Verdict) -> None:
+        modules = list(module.modules())
         # With what is in them: `torch.func.functional_call` puts other tensors there for a while.
         self.members = [
-            (its, dict(its))
-            for each in module.modules()
-            for its in (each._parameters, each._buffers)
-            if its
+            (its, dict(its)) for each in modules for its in (each._parameters, each._buffers) if its
         ]
-        self.used = list(module.parameters())
+        its_parameters = (one for each in modules for one in each._parameters.values())
+        self.used = [one for one in its_parameters if one is not None]
         self.versions = [version_of(each) for each in self.used]
         # What a call changes, without counting what is done to it: autograd may keep a buffer.
         self.changing = [module.get_buffer(name).data for name in verdict.changing]
+        self.changing.sort(key=lambda each: str(each.dtype))  # see `_copy`
         self.needs_buffers = verdict.needs_buffers
         self.buffers: list[torch.Tensor] = []  # copies, as they were before
 
@@ -565,11 +566,10 @@ class _Again:
             its.update(then)
         self._now = _copies(first.changing)
         if first.buffers:
-            torch._foreach_copy_(first.changing, first.buffers)
+            _copy(first.changing, first.buffers)
 
     def __exit__(self, *_: object) -> None:
-        if self._now:
-            torch._foreach_copy_(self._first.changing, self._now)
+        _copy(self._first.changing, self._now)
         for its, now in self._others:
             its.update(now)
         self._now, self._others = [], []
@@ -577,9 +577,15 @@ class _Again:
 
 def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     found = [torch.empty_like(each) for each in tensors]
-    if found:
-        torch._foreach_copy_(found, tensors)
+    _copy(found, tensors)
     return found
+
+
+def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
+    """Copy tensors that are sorted by their types: torch copies those of one type together."""
+    for _, pairs in groupby(zip(targets, sources, strict=True), lambda pair: pair[0].dtype):
+        of_type = list(pairs)
+        torch._foreach_copy_([each for each, _ in of_type], [each for _, each in of_type])
 
 
 def _both_runs(module: torch.nn.Module, verdict: Verdict) -> tuple[_First, _Again]:
