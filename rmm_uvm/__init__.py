@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rmm_uvm.pool.hints import advise, evict, pin, prefetch, touch
     from rmm_uvm.pool.install import current_installation, reinitialize, restore
     from rmm_uvm.pool.installed import residency_statistics
+    from rmm_uvm.pool.sleeping import sleep, wake
     from rmm_uvm.pool.trimming import trim, trim_when_idle
     from rmm_uvm.simulator.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
@@ -101,11 +102,13 @@ __all__ = [
     "restore",
     "simulated_device",
     "simulated_node",
+    "sleep",
     "stage",
     "topology",
     "touch",
     "trim",
     "trim_when_idle",
+    "wake",
 ]
 
 _MODULE_OF = {
@@ -124,11 +127,13 @@ _MODULE_OF = {
     "restore": "pool.install",
     "simulated_device": "drivers",
     "simulated_node": "simulator.node",
+    "sleep": "pool.sleeping",
     "stage": "watch.stages",
     "topology": "doctor.links",
     "touch": "pool.hints",
     "trim": "pool.trimming",
     "trim_when_idle": "pool.trimming",
+    "wake": "pool.sleeping",
 }
 _MODULES = ("harvest", "ipc", "mr")
 _EXTRAS = ("dask", "torch")  # likewise, where what they need is installed

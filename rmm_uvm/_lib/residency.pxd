@@ -213,6 +213,8 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         bint confirmed_present() noexcept
         void bring(memory_range, void*) noexcept
         size_t evict(memory_range, void*) noexcept
+        size_t sleep() noexcept
+        size_t wake(void*) noexcept
         advice_outcome advise(memory_range, advice_change) noexcept
         size_t advised_bytes() noexcept
         void pin(memory_range) noexcept

@@ -335,6 +335,23 @@ cdef class ManagedResidency:
             sent = dereference(self.handle).evict(where, <void*>stream)
         return sent
 
+    def sleep(self):
+        """Send everything to the host; return how many bytes left with their contents.
+
+        Until `wake` nothing comes back but what is used. Nothing without a budget.
+        """
+        cdef size_t slept
+        with nogil:
+            slept = dereference(self.handle).sleep()
+        return slept
+
+    def wake(self, uintptr_t stream=0):
+        """Bring back what slept, as far as the budget goes; return how many bytes came."""
+        cdef size_t came
+        with nogil:
+            came = dereference(self.handle).wake(<void*>stream)
+        return came
+
     def advise(self, uintptr_t address, size_t nbytes, read_mostly=None, preferred=None):
         """Advise the driver about the blocks that lie wholly in a range, until any is freed.
 

@@ -29,10 +29,14 @@ cdef extern from "rmm_uvm/mr/torch_segments.hpp" namespace "rmm_uvm::mr" nogil:
         uint64_t reused
         uint64_t freed
         uint64_t unfenced
+        uint64_t in_place
 
     cdef cppclass torch_segments:
         torch_segments(managed_memory_resource, shared_ptr[managed_residency], size_t) except +
         void on_pressure(void (*)(void*) noexcept nogil, void*) noexcept
+        void on_scarcity(void (*)(void*) noexcept nogil, void*, size_t) noexcept
+        bint take_owed() noexcept
+        size_t owed_bytes() noexcept
         void follow(const vector[memory_range]&) except +
         void unfollow(bint routed) noexcept
         void several_streams() noexcept
@@ -93,11 +97,16 @@ cdef class Teller:
 
     def __call__(self, uintptr_t start):
         if not self.ended:
-            with nogil:
-                if self.frees:
-                    dereference(self.segments.handle).on_free(start)
-                else:
-                    dereference(self.segments.handle).on_allocate(start)
+            try:
+                # Before the memory of a new segment is brought, others go for it.
+                if not self.frees and dereference(self.segments.handle).take_owed():
+                    self.segments.give_back_owed()
+            finally:
+                with nogil:
+                    if self.frees:
+                        dereference(self.segments.handle).on_free(start)
+                    else:
+                        dereference(self.segments.handle).on_allocate(start)
         if self.registry is None or self.registry.callback_list:
             self.theirs(start)
 
@@ -119,9 +128,11 @@ cdef class TorchSegments:
 
     cdef shared_ptr[torch_segments] handle
     cdef readonly ManagedMemoryResource memory
+    cdef object gives_back
 
     def __init__(self, ManagedMemoryResource memory not None, size_t maximum_bytes):
         self.memory = memory
+        self.gives_back = None
         self.handle = make_shared[torch_segments](
             dereference(memory.resource), memory.residency.handle, maximum_bytes
         )
@@ -151,6 +162,32 @@ cdef class TorchSegments:
         """
         Py_INCREF(call)  # torch may ask for memory until the process ends
         dereference(self.handle).on_pressure(_soon, <void*>call)
+
+    def on_scarcity(self, call not None, size_t nbytes):
+        """The same once segments have outgrown a number of bytes, or one was refused."""
+        Py_INCREF(call)
+        dereference(self.handle).on_scarcity(_soon, <void*>call, nbytes)
+
+    def on_owed(self, gives_back):
+        """Have a function called where free segments have to go for one that was just taken.
+
+        Parameters
+        ----------
+        gives_back : callable or None
+            Takes nothing. The next allocation that is told calls it, in its thread and without a
+            lock of torch's. None ends it.
+        """
+        self.gives_back = gives_back
+
+    cdef give_back_owed(self):
+        gives_back = self.gives_back
+        if gives_back is not None:
+            gives_back()
+
+    @property
+    def owed_bytes(self):
+        """Bytes of free segments that have to go still, after those that were taken for them."""
+        return dereference(self.handle).owed_bytes()
 
     def follow(self, live):
         """Count the allocations in segments from now on.
@@ -215,4 +252,5 @@ cdef class TorchSegments:
             "reused": s.reused,
             "freed": s.freed,
             "unfenced": s.unfenced,
+            "in_place": s.in_place,
         }

@@ -50,6 +50,7 @@ def refuse_graphs() -> Callable[[], None]:
 
 def _refuse(_self: Any, *_args: Any, **_kwargs: Any) -> None:
     raise AvailabilityError(
-        "no CUDA graph can be captured while torch is on managed memory: capture outside of "
-        "rmm_uvm.torch.managed(), or compile without mode='reduce-overhead'"
+        "no CUDA graph can be captured while torch is on managed memory: torch has one pool at a "
+        "time for all threads, and a graph needs its own. Capture before "
+        "rmm_uvm.torch.install() or after close(), or compile without mode='reduce-overhead'"
     )

@@ -22,6 +22,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
 from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.install import installed_devices
 from rmm_uvm.pool.installed import managed_pools
+from rmm_uvm.pool.sleeping import check_can_sleep
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, of_torch
 from rmm_uvm.residency.statistics import ResidencyStatistics
@@ -80,6 +81,12 @@ def ordinal_of(device: int | str | torch.device | None) -> int:
 _current: dict[int, TorchMemory] = {}
 
 
+def _weakly(method: Callable[[], object]) -> Callable[[], object]:
+    """Return a call of a method that does not keep its object: it is kept for ever itself."""
+    weak = weakref.WeakMethod(method)
+    return lambda: (bound := weak()) is not None and bound()
+
+
 class TorchMemory:
     """Torch's memory on one device, in managed memory. What `managed` and `install` give.
 
@@ -96,6 +103,7 @@ class TorchMemory:
         device: int,
         managed_mr: ManagedMemoryResource,
         maximum_bytes: int,
+        scarce_bytes: int,
         evict: Evict,
         activations: Activations = "migrate",
     ) -> None:
@@ -118,11 +126,12 @@ class TorchMemory:
         self._split_blocks: Callable[[], None] = lambda: None
         self._closed = False
         self._counted: dict[str, Any] = {}  # by parts that are gone
+        self._segments.on_owed(self._routing.give_back)
+        self._segments.on_scarcity(_weakly(self._follow), scarce_bytes)
         if not self._managed.keeps_budget:
             self._look_at_deferred()  # memory may grow without an end
         else:
-            begin = weakref.WeakMethod(self._begin)  # the call is kept for ever
-            self._segments.on_pressure(lambda: (bound := begin()) is not None and bound())
+            self._segments.on_pressure(_weakly(self._begin))
 
     @property
     def acting(self) -> bool:
@@ -147,6 +156,7 @@ class TorchMemory:
             parts.callback(self._forget_parts)
             parts.callback(_current.pop, self.device, None)
             parts.callback(self._stop_following)
+            parts.callback(self._segments.on_owed, None)
             parts.callback(self._routing.end)  # what is handed out until then has to be told
             # Pins end while frees are told: an address may be somebody else's next.
             for hook in (self._pinned, self._uses, self._trimming, self._deferred):
@@ -155,6 +165,58 @@ class TorchMemory:
             parts.callback(self._split_blocks)
             parts.callback(self._empty_cache_as_ever)
             parts.callback(self._regraph)
+
+    def sleep(self) -> int:
+        """Send torch's memory to the host, so that others have the device until `wake`.
+
+        Free segments are given back, and all other managed memory leaves with its contents: also
+        of a managed pool that torch shares a budget with.
+
+        Returns
+        -------
+        int
+            Bytes that went to the host.
+
+        Raises
+        ------
+        AvailabilityError
+            If it is closed, or there is no budget, so that nobody knows what lies on the device.
+
+        Notes
+        -----
+        See `rmm_uvm.sleep`. The device is waited for. Copied activations keep what their copies go
+        through: a thirty-second of the budget, at most 64 MiB.
+        """
+        self._check_sleeps("sleep")
+        with self._routing.renewed():
+            torch._C._cuda_emptyCache()
+        return self._managed.sleep()
+
+    def wake(self) -> int:
+        """Bring back what `sleep` sent away, as far as the budget goes.
+
+        Returns
+        -------
+        int
+            Bytes that came. What was used last comes first; the rest comes when it is used.
+
+        Raises
+        ------
+        AvailabilityError
+            As `sleep`.
+        """
+        self._check_sleeps("wake")
+        came_bytes = self._managed.wake(torch._C._cuda_getCurrentRawStream(self.device))
+        if self._copies is not None:
+            self._copies.on_moved()
+        return came_bytes
+
+    def _check_sleeps(self, asked: str) -> None:
+        if self._closed:
+            raise AvailabilityError(
+                f"{asked}() was called after close(): torch's memory is its own again"
+            )
+        check_can_sleep(self._managed, asked)
 
     def _stop_following(self) -> None:
         unfollow, self._unfollow = self._unfollow, None  # it leads back to us
@@ -196,6 +258,20 @@ class TorchMemory:
             "recompute": None if self._recompute is None else self._recompute.statistics(),
         }
 
+    def _follow(self) -> None:
+        """Know what is free from now on, since memory is scarce; called as `_begin`."""
+        if self._closed or self._unfollow is not None:
+            return
+        try:
+            self._unfollow = self._routing.follow()
+        except Exception as error:
+            warn_user(
+                "torch is near the maximum of its memory, and what is free cannot be known: "
+                f"{type(error).__name__}: {error}; call torch.cuda.empty_cache() when it is out "
+                "of memory",
+                MonitorWarning,
+            )
+
     def _begin(self) -> None:
         """Follow and announce from now on; called by the main thread between two bytecodes."""
         if self._closed or self._uses is not None:
@@ -224,6 +300,7 @@ class TorchMemory:
             budget_bytes=budget_bytes,
         )
         try:
+            self._stop_following()
             self._unfollow = self._routing.follow(
                 None if pinned is None else pinned.freed,
                 None if copies is None else copies.several_streams,
@@ -299,6 +376,7 @@ class TorchMemory:
 
 _COUNTS_OF_SEGMENTS = (  # as `TorchSegments.statistics` has them
     *("segment_bytes", "peak_segment_bytes", "segments", "refused", "reused", "freed", "unfenced"),
+    "in_place",
 )
 
 
@@ -316,6 +394,12 @@ class _OffTorchMemory(TorchMemory):
     @property
     def pool(self) -> Any:
         return None
+
+    def sleep(self) -> int:
+        return 0
+
+    def wake(self) -> int:
+        return 0
 
     def close(self) -> None:
         if _current.get(self.device) is self:
@@ -426,9 +510,8 @@ def install(
 
     Notes
     -----
-    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always;
-    but before it raises that, torch does not give back what it keeps free, and try again.
-    Tensors that exist already stay where they are. For `torch.cuda.empty_cache`, and after steps of
+    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always:
+    free segments are given back where a request would not fit otherwise. Tensors that exist already stay where they are. For `torch.cuda.empty_cache`, and after steps of
     optimisers with much memory freed that other streams used (`torch.Tensor.record_stream`), or
     dropped beside copies, the device is waited for and the routing ends for a moment: what another
     thread allocates then is not managed.
@@ -464,7 +547,10 @@ def install(
             "eviction and eager to whoever made that"
         )
     sizes = plan_for(managed_mr.driver, PoolRequest(None, maximum))
-    memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, evict, activations)
+    # Of a maximum that was given it is known from the start what is free, or the first large request
+    # could not be served in place of it. Torch's telling costs little, but not nothing.
+    scarce_bytes = sizes.maximum_bytes // 2 if maximum is None else 0
+    memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, scarce_bytes, evict, activations)
     _current[ordinal] = memory
     return memory
 

@@ -176,13 +176,23 @@ class Routing:
         """
         with self._away() as away:
             if away:
-                pool = self._new_pool()
-                # After an interrupt here the one of now may be among them.
-                self._former = [one for one in self._former if one is not self.pool]
-                self._former.append(self.pool)
-                self.pool = pool
-                self._drop_former()
+                self._renew()
             yield
+
+    def give_back(self) -> None:
+        """Have torch give free segments back, as for a request that it cannot serve.
+
+        First those of pools before: where that is enough the pool of now stays, so that what is
+        free in it is used again.
+        """
+        with self._away() as away:
+            if not away:
+                return
+            self._drop_former()
+            torch._C._cuda_emptyCache()
+            if self._segments.owed_bytes:
+                self._renew()
+                torch._C._cuda_emptyCache()
 
     def reclaim(self) -> None:
         """Have torch make use again of what was freed while other streams may have used it."""
@@ -229,6 +239,15 @@ class Routing:
             pool = torch.cuda.MemPool(_allocators[0].allocator())
         pool.snapshot = partial(_segments_of, pool.id)
         return pool
+
+    def _renew(self) -> None:
+        """Have another pool take the place of the one of now; none is routed."""
+        pool = self._new_pool()
+        # After an interrupt here the one of now may be among them.
+        self._former = [one for one in self._former if one is not self.pool]
+        self._former.append(self.pool)
+        self.pool = pool
+        self._drop_former()
 
     def _drop_former(self) -> None:
         """Let go of pools that nobody else has: torch bears no end of one while it is routed."""

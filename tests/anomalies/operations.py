@@ -237,6 +237,10 @@ def send(_world: World, made: Filled) -> object:
     return rmm_uvm.evict(last(made), mr=made.mr)
 
 
+def sleep_and_wake(_world: World, made: Filled) -> object:
+    return rmm_uvm.sleep(made.mr), rmm_uvm.wake(made.mr)
+
+
 def advise(_world: World, made: Filled) -> object:
     return rmm_uvm.advise(last(made), read_mostly=True, preferred="host", mr=made.mr)
 
@@ -293,6 +297,7 @@ OPERATIONS = [
     *of("grow", grow, FEW, undo=shrink),
     *of("allocate in a capture", allocate_captured, FEW, undo=end_graph),
     *of("evict", send, ["direct"]),
+    *of("sleep and wake", sleep_and_wake, WITH_BUDGET),
     *of("prefetch what is away", bring, ["direct"], arranged=away),
     *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),
     # What cannot be dropped leaves, also to a neighbour.

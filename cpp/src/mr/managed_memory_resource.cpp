@@ -73,8 +73,10 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
     account_->release(bytes);
     throw;
   }
-  // Past a pool's maximum only what is handed out is brought to the device.
-  residency_->on_slab({address, bytes}, stream.get(), fits ? slab_mode_ : prefetch_mode::never);
+  // Past a pool's maximum only what is handed out is brought to the device. Past the cap nothing is
+  // before as much was given back.
+  bool const may_come = fits && !managed_account::giving_back::any_passed();
+  residency_->on_slab({address, bytes}, stream.get(), may_come ? slab_mode_ : prefetch_mode::never);
   return ptr;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/mr/torch_segments.hpp>
 #include <rmm_uvm/process/forks.hpp>
+#include <rmm_uvm/residency/managed_account.hpp>
 
 #include <rmm/aligned.hpp>
 
@@ -19,11 +20,27 @@ torch_segments::torch_segments(managed_memory_resource memory,
 {
 }
 
-/** @brief Counts a segment that is asked for. @return false if it would be too much */
-bool torch_segments::reserve(std::size_t bytes)
+/** @brief Bytes of segments in which nothing lives, as far as that is known; with the lock. */
+std::size_t torch_segments::free_bytes() const
 {
-  std::lock_guard const lock{mutex_};
-  if (bytes > maximum_bytes_ - std::min(maximum_bytes_, counts_.segment_bytes)) {
+  std::size_t bytes = 0;
+  for (auto const& [address, one_held] : held_) {
+    auto const segment = map_.segment_of(address);
+    bool const known   = segment && segment->known && !one_held.fresh;
+    if (known && map_.is_free(segment->range)) { bytes += segment->range.bytes; }
+  }
+  return bytes;
+}
+
+/**
+ * @brief Counts a segment that is asked for; with the lock.
+ * @param free_bytes of segments that can go for it
+ * @return false if it would be too much
+ */
+bool torch_segments::reserve(std::size_t bytes, std::size_t free_bytes)
+{
+  auto const stay_bytes = counts_.segment_bytes - std::min(counts_.segment_bytes, free_bytes);
+  if (bytes > maximum_bytes_ - std::min(maximum_bytes_, stay_bytes)) {
     refusal_ = std::to_string(bytes) + " bytes asked for torch, " +
                std::to_string(counts_.segment_bytes) + " of " + std::to_string(maximum_bytes_) +
                " in use: device and host memory, or the maximum that was given, are exhausted";
@@ -64,7 +81,18 @@ bool torch_segments::is_kept(std::uintptr_t address) const
 void* torch_segments::allocate(std::size_t bytes, stream_handle stream) noexcept
 try {
   fork_call const call;
-  if (!reserve(bytes)) { return nullptr; }
+  std::size_t may_go_bytes = 0;
+  bool reserved            = false;
+  {
+    std::lock_guard const lock{mutex_};
+    may_go_bytes = free_bytes();
+    reserved     = reserve(bytes, may_go_bytes);
+  }
+  if (!reserved) {
+    look_for_scarcity();
+    return nullptr;
+  }
+  managed_account::giving_back const gives{may_go_bytes};
   void* segment = nullptr;
   try {
     pool_room::request const not_of_a_pool{pool_room::request::beside};
@@ -72,9 +100,12 @@ try {
       cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
   } catch (std::exception const& error) {
     release(bytes);
-    std::lock_guard const lock{mutex_};
-    refusal_ = error.what();
-    ++counts_.refused;
+    {
+      std::lock_guard const lock{mutex_};
+      refusal_ = error.what();
+      ++counts_.refused;
+    }
+    look_for_scarcity();
     return nullptr;
   }
   memory_range const range{reinterpret_cast<std::uintptr_t>(segment), bytes};
@@ -87,9 +118,11 @@ try {
       memory_.try_deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes));
     throw;
   }
+  owe(gives.passed_bytes());
   if (entered.kept) { residency_->pin(range); }
   if (!entered.followed) { residency_->on_allocate(range, stream, prefetch_mode::automatic); }
   look_for_pressure();
+  look_for_scarcity();
   return segment;
 } catch (...) {  // not even for what to say about it
   std::lock_guard const lock{mutex_};
@@ -103,7 +136,7 @@ torch_segments::entry torch_segments::enter(memory_range segment, stream_handle 
   std::lock_guard const lock{mutex_};
   bool const kept    = stays(segment);
   bool const follow  = following_ && !kept;
-  auto const entered = held_.try_emplace(segment.address, held{stream, kept}).first;
+  auto const entered = held_.try_emplace(segment.address, held{stream, kept, follow}).first;
   // torch's segments are of one stream each: whoever allocates in a second one has its own.
   if (first_stream_.value_or(stream) != stream) { several_streams(); }
   first_stream_ = first_stream_.value_or(stream);
@@ -133,6 +166,7 @@ bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle 
     auto const known = map_.segment_of(address);
     if (found == held_.end() || !known || known->range.bytes != bytes) { return false; }
     if (found->second.kept) { kept_bytes_ -= bytes; }
+    owed_bytes_ -= std::min(owed_bytes_, bytes);
     held_.erase(found);
     map_.remove(address);
   }
@@ -155,6 +189,45 @@ void torch_segments::on_pressure(pressure_call call, void* argument) noexcept
   pressure_argument_.store(argument);
   pressure_.store(call);
   look_for_pressure();
+}
+
+void torch_segments::on_scarcity(pressure_call call, void* argument, std::size_t bytes) noexcept
+{
+  fork_call const counted;
+  scarce_bytes_.store(bytes);
+  scarcity_argument_.store(argument);
+  scarcity_.store(call);
+  look_for_scarcity();
+}
+
+void torch_segments::look_for_scarcity() noexcept
+{
+  {
+    std::lock_guard const lock{mutex_};
+    if (counts_.refused == 0 && counts_.segment_bytes <= scarce_bytes_.load()) { return; }
+  }
+  if (auto const call = scarcity_.exchange(nullptr); call != nullptr) {
+    call(scarcity_argument_.load());
+  }
+}
+
+/** @brief As much as is beyond a limit now has to go, before the memory of a new segment is used.
+ */
+void torch_segments::owe(std::size_t beyond_cap_bytes) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const beyond = counts_.segment_bytes - std::min(counts_.segment_bytes, maximum_bytes_);
+  if (beyond == 0 && beyond_cap_bytes == 0) { return; }
+  owed_bytes_ = std::max(beyond, beyond_cap_bytes);
+  ++counts_.in_place;
+  owes_.store(true);
+}
+
+std::size_t torch_segments::owed_bytes() const noexcept
+{
+  fork_call const call;
+  std::lock_guard const lock{mutex_};
+  return owed_bytes_;
 }
 
 void torch_segments::look_for_pressure() noexcept
@@ -236,7 +309,9 @@ try {
     auto const found = carved_at(start);
     if (!found) { return; }
     carved = *found;
-    stream = held_[map_.segment_of(start)->range.address].stream;
+    auto& segment = held_[map_.segment_of(start)->range.address];
+    segment.fresh = false;
+    stream        = segment.stream;
     ++counts_.reused;
   }
   residency_->on_reuse(carved, stream, !several_streams_.load(std::memory_order_relaxed));

@@ -495,6 +495,114 @@ try {
   return 0;
 }
 
+/** @brief What is to leave for a sleep and may be told to go; of that the dead that are dropped. */
+block_list residency_manager::blocks_to_sleep(ledger_view& view, bool dead)
+{
+  block_list found;
+  view.each([&](block_record& block, memory_range whole) {
+    if (block.place != block_place::device || block.discarded) { return; }
+    if (block.busy || block.holds > 0) { return; }  // it is needed now; a pin does not keep it
+    bool const drops = room_.drops() && block.dead() && !block.unfenced;
+    if (drops == dead) { found.push_back({&block, whole}); }
+  });
+  return found;
+}
+
+std::size_t residency_manager::sleep() noexcept
+try {
+  static_cast<void>(driver_->synchronize(nullptr));
+  std::size_t slept_bytes = 0;
+  {
+    ledger_view const view{ledger_.blocks()};
+    ledger_.set_asleep(true);
+  }
+  flush();  // what the thread was about to bring is there
+  {
+    ledger_view view{ledger_.blocks()};
+    static_cast<void>(room_.drop(view, blocks_to_sleep(view, true)));
+    // A neighbour may take some of them only: the next one, or the host, takes the rest.
+    for (std::size_t round = 0; round <= neighbors_.size(); ++round) {
+      auto going = blocks_to_sleep(view, false);
+      for (auto const& each : going) {
+        each.record->slept = true;
+      }
+      auto const left_bytes = room_.leave(view, std::move(going));
+      if (left_bytes == 0) { break; }
+      slept_bytes += left_bytes;
+    }
+    follower_.sleep();
+  }
+  stream_handle evictions = nullptr;  // by libcuda they are on their way yet
+  auto gone               = driver_->own_stream(own_stream_use::evictions, evictions);
+  if (gone.ok()) { gone = driver_->synchronize(evictions); }
+  ledger_view const view{ledger_.blocks()};
+  ledger_.count_if_failed(gone);
+  signal_.call();  // others are told that their share is larger
+  return slept_bytes;
+} catch (...) {
+  ledger_.count_no_memory("sleep");
+  return 0;
+}
+
+/** @brief What slept and fits the budget, the last used first, as ranges; the rest is forgotten. */
+std::vector<memory_range> residency_manager::blocks_to_wake(ledger_view& view)
+{
+  std::vector<std::pair<use_tick, memory_range>> slept;
+  view.each([&](block_record& block, memory_range whole) {
+    if (!block.slept) { return; }
+    block.slept     = false;
+    bool const away = block.place == block_place::host || block.place == block_place::beside;
+    if (!away || block.dead() || block.busy) { return; }
+    slept.emplace_back(std::max(block.allocated, block.touched), whole);
+  });
+  std::stable_sort(slept.begin(), slept.end(), [](auto const& a, auto const& b) {
+    return a.first > b.first;
+  });
+  auto left_bytes = ledger_.budget_bytes() - std::min(ledger_.budget_bytes(),
+                                                      ledger_.resident_bytes());
+  auto const fits = std::find_if(slept.begin(), slept.end(), [&](auto const& each) {
+    if (each.second.bytes > left_bytes) { return true; }
+    left_bytes -= each.second.bytes;
+    return false;
+  });
+  slept.erase(fits, slept.end());
+  std::sort(slept.begin(), slept.end(), [](auto const& a, auto const& b) {
+    return a.second.address < b.second.address;
+  });
+  std::vector<memory_range> coming;
+  for (auto const& [used, whole] : slept) {
+    bool const joins = !coming.empty() && coming.back().end() == whole.address &&
+                       !view.slab_begins(whole.address);
+    if (joins) {
+      coming.back().bytes += whole.bytes;
+    } else {
+      coming.push_back(whole);
+    }
+  }
+  return coming;
+}
+
+std::size_t residency_manager::wake(stream_handle stream) noexcept
+try {
+  std::vector<memory_range> coming;
+  {
+    ledger_view view{ledger_.blocks()};
+    ledger_.set_asleep(false);
+    follower_.wake();
+    static_cast<void>(follower_.look_if_due(view));
+    coming = blocks_to_wake(view);
+  }
+  if (coming.empty()) { return 0; }
+  coming_->bring({coming, {}, stream, arrival_reason::asked});
+  auto const there = driver_->synchronize(stream);
+  ledger_view const view{ledger_.blocks()};
+  ledger_.count_if_failed(there);
+  return bytes_of(coming);
+} catch (...) {
+  ledger_.count_no_memory("wake");
+  return 0;
+}
+
 void residency_manager::pin(memory_range range) noexcept
 {
   ledger_view view{ledger_.blocks()};

@@ -164,6 +164,12 @@ memory_range segment_map::on_free(std::uintptr_t start)
   return freed;
 }
 
+bool segment_map::is_free(memory_range segment) const
+{
+  auto const found = parts_.find(segment.address);
+  return found != parts_.end() && !found->second.live && found->second.end == segment.end();
+}
+
 void segment_map::measured(std::uintptr_t start, std::size_t bytes) noexcept
 {
   auto const found = parts_.find(start);

@@ -64,6 +64,50 @@ TEST_F(TorchSegments, MaximumHoldsAndTheRefusalSaysWhy)
   EXPECT_NE(take(1), nullptr);  // room again
 }
 
+TEST_F(TorchSegments, FreeSegmentsLetARequestPassTheMaximumAndAreOwed)
+{
+  auto* const kept = take(20);
+  auto* const free = take(30);
+  segments->follow({{address_of(kept), blocks(20)}});
+  EXPECT_EQ(take(45), nullptr);  // 20 live, and 64 is the maximum
+  auto* const larger = take(40);
+  EXPECT_NE(larger, nullptr);
+  EXPECT_EQ(segments->owed_bytes(), blocks(26));
+  EXPECT_TRUE(segments->take_owed());
+  EXPECT_FALSE(segments->take_owed());
+  EXPECT_TRUE(segments->deallocate(free, blocks(30), nullptr));
+  EXPECT_EQ(segments->owed_bytes(), 0U);
+  EXPECT_EQ(segments->statistics().segment_bytes, blocks(60));
+  EXPECT_EQ(segments->statistics().in_place, 1U);
+}
+
+TEST_F(TorchSegments, SegmentThatIsAboutToBeHandedOutIsNotFree)
+{
+  segments->follow({});
+  auto* const taken = take(40);
+  EXPECT_EQ(take(30), nullptr);
+  segments->on_allocate(address_of(taken));
+  EXPECT_EQ(take(30), nullptr);
+  segments->on_free(address_of(taken));
+  EXPECT_NE(take(30), nullptr);
+}
+
+TEST_F(TorchSegments, ScarcityIsToldOnceAboveABoundOrAfterARefusal)
+{
+  int calls       = 0;
+  auto const tell = [](void* argument) { ++*static_cast<int*>(argument); };
+  segments->on_scarcity(tell, &calls, blocks(32));
+  EXPECT_NE(take(32), nullptr);
+  EXPECT_EQ(calls, 0);
+  EXPECT_NE(take(1), nullptr);
+  EXPECT_NE(take(1), nullptr);
+  EXPECT_EQ(calls, 1);
+  auto const others = make(chain);
+  others->on_scarcity(tell, &calls, blocks(32));
+  EXPECT_EQ(others->allocate(blocks(maximum_blocks + 1), nullptr), nullptr);
+  EXPECT_EQ(calls, 2);
+}
+
 TEST_F(TorchSegments, SizeThatOverflowsIsRefused)
 {
   EXPECT_NE(take(1), nullptr);

@@ -327,6 +327,44 @@ TEST_F(BudgetSharing, SmallOneHasWhatItWantsAndTheLargeOneTheRest)
   EXPECT_EQ(second->statistics().fetched_bytes, fetched);  // all of it is there
 }
 
+TEST_F(BudgetSharing, OneThatSleepsLeavesAllToTheOtherAndHasItsShareAgainWhenItWakes)
+{
+  start_both(large, large);
+  run(100);
+  auto const evicted = evicted_by_driver();
+  EXPECT_GT(second->residency().sleep(), blocks(half - tenth));
+  EXPECT_EQ(second->statistics().resident_bytes, 0U);
+  for (int tick = 0; tick < 20; ++tick) {
+    second->idle_step();
+    first->step();
+  }
+  EXPECT_GE(first->budget(), large);
+  EXPECT_EQ(evicted_by_driver(), evicted);
+  static_cast<void>(second->residency().wake(nullptr));
+  run(40);
+  EXPECT_NEAR(static_cast<double>(first->budget()), half, tenth);
+  EXPECT_NEAR(static_cast<double>(second->budget()), half, tenth);
+}
+
+TEST_F(BudgetSharing, TwoThatTakeTurnsHaveTheWholeDeviceEach)
+{
+  start_both(large, large);
+  run(40);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (auto* const works : {first.get(), second.get()}) {
+      auto* const sleeps = works == first.get() ? second.get() : first.get();
+      static_cast<void>(sleeps->residency().sleep());
+      sleeps->idle_step();
+      static_cast<void>(works->residency().wake(nullptr));
+      for (int tick = 0; tick < 30; ++tick) {
+        works->step();
+      }
+      EXPECT_GE(works->budget(), large);
+      EXPECT_EQ(works->statistics().resident_bytes, blocks(large));
+    }
+  }
+}
+
 TEST_F(BudgetSharing, OneThatDoesNothingMakesRoomAndHasItsShareAgainWhenItGoesOn)
 {
   start_both(large, large);

@@ -39,6 +39,27 @@ TEST(ManagedAccount, RequestThatWouldOverflowIsRefused)
   EXPECT_EQ(account.used_bytes(), 60U);
 }
 
+TEST(ManagedAccount, WhatAThreadGivesBackLetsItsRequestPassTheCapByAsMuch)
+{
+  managed_account account{100};
+  EXPECT_TRUE(account.try_reserve(90));
+  {
+    managed_account::giving_back const gives{40};
+    EXPECT_FALSE(account.try_reserve(51));
+    EXPECT_TRUE(account.try_reserve(5));
+    EXPECT_EQ(gives.passed_bytes(), 0U);
+    EXPECT_FALSE(managed_account::giving_back::any_passed());
+    EXPECT_TRUE(account.try_reserve(45));
+    EXPECT_EQ(gives.passed_bytes(), 40U);
+    EXPECT_TRUE(managed_account::giving_back::any_passed());
+    EXPECT_FALSE(account.try_reserve(1));
+  }
+  EXPECT_FALSE(managed_account::giving_back::any_passed());
+  account.release(40);
+  EXPECT_FALSE(account.try_reserve(1));
+  EXPECT_EQ(account.used_bytes(), 100U);
+}
+
 TEST(ManagedAccount, ReleasedBytesCanBeTakenAgain)
 {
   managed_account account{100};

@@ -27,6 +27,7 @@ struct torch_segment_statistics {
   std::uint64_t reused{0};            ///< allocations in segments that were followed
   std::uint64_t freed{0};             ///< their frees
   std::uint64_t unfenced{0};          ///< of these, with work on other streams that is not known
+  std::uint64_t in_place{0};          ///< of segments, taken in place of others that were free
 };
 
 /**
@@ -36,12 +37,16 @@ struct torch_segment_statistics {
  * keep count of the allocations in it, of which torch tells where they begin and end: then what is
  * free in a segment is dead, and never copied.
  *
+ * torch gives no segment back while its pool is one of all threads, and so does not try again when
+ * a request is refused. So a request that fits once segments that are free as a whole have gone is
+ * served at once, and `take_owed` says that they have to go before the memory is used.
+ *
  * Thread-safe. torch calls `allocate` and `deallocate` under its own lock: they take no lock of
  * Python's.
  */
 class torch_segments {
  public:
-  /** @brief Called once, from whichever thread takes the segment that passes the budget. */
+  /** @brief Called once, from whichever thread takes a segment that passes a bound. */
   using pressure_call = void (*)(void*);
 
   /**
@@ -63,6 +68,18 @@ class torch_segments {
 
   /** @brief Has `call(argument)` made once when segments have grown past the budget. */
   void on_pressure(pressure_call call, void* argument) noexcept;
+  /**
+   * @brief Has `call(argument)` made once when segments have grown past `bytes`, or one is refused:
+   * from then on somebody has to know what is free in them.
+   */
+  void on_scarcity(pressure_call call, void* argument, std::size_t bytes) noexcept;
+  /** @brief Whether free segments have to go for one that was taken; says so once. No lock. */
+  [[nodiscard]] bool take_owed() noexcept
+  {
+    return owes_.load(std::memory_order_relaxed) && owes_.exchange(false);
+  }
+  /** @brief How much still has to go. */
+  [[nodiscard]] std::size_t owed_bytes() const noexcept;
 
   /**
    * @brief Counts the allocations in segments from now on.
@@ -95,7 +112,8 @@ class torch_segments {
  private:
   struct held {
     stream_handle stream{nullptr};
-    bool kept{false};  // it stays on the device, since it is small
+    bool kept{false};   // it stays on the device, since it is small
+    bool fresh{false};  // what it was taken for is about to be told
   };
   struct entry {
     bool followed{false};  // the allocations in it are
@@ -107,9 +125,12 @@ class torch_segments {
   [[nodiscard]] bool is_kept(std::uintptr_t address) const;
   [[nodiscard]] std::optional<carved_range> carved_at(std::uintptr_t start);
   void make_unknown(std::uintptr_t segment) noexcept;
-  [[nodiscard]] bool reserve(std::size_t bytes);
+  [[nodiscard]] std::size_t free_bytes() const;
+  [[nodiscard]] bool reserve(std::size_t bytes, std::size_t free_bytes);
   void release(std::size_t bytes) noexcept;
+  void owe(std::size_t beyond_cap_bytes) noexcept;
   void look_for_pressure() noexcept;
+  void look_for_scarcity() noexcept;
 
   managed_memory_resource memory_;
   std::shared_ptr<rmm_uvm::managed_residency> residency_;
@@ -117,6 +138,10 @@ class torch_segments {
   std::atomic<bool> several_streams_{false};
   std::atomic<pressure_call> pressure_{nullptr};
   std::atomic<void*> pressure_argument_{nullptr};
+  std::atomic<pressure_call> scarcity_{nullptr};
+  std::atomic<void*> scarcity_argument_{nullptr};
+  std::atomic<std::size_t> scarce_bytes_{0};
+  std::atomic<bool> owes_{false};
 
   ranked_mutex<lock_rank::segment_answers>
     telling_;  // of allocations, one at a time; taken before the other one
@@ -126,6 +151,7 @@ class torch_segments {
   bool following_{false};
   std::optional<stream_handle> first_stream_;  // that a segment was taken for
   std::size_t kept_bytes_{0};                  // of small segments, which stay on the device
+  std::size_t owed_bytes_{0};                  // of free segments that are to go
   torch_segment_statistics counts_;
   std::string refusal_;
 };

@@ -68,6 +68,7 @@ struct block_record {
   bool elsewhere : 1 {false};  ///< some of what is `unfenced` was not in the default stream
   bool copying   : 1 {false};  ///< `busy`, since the host gets a copy: it can be read meanwhile
   bool early     : 1 {false};  ///< `copied`, before it had to leave
+  bool slept     : 1 {false};  ///< a sleep sent it away, and it did not come back since
   bool waits     : 1 {false};  ///< handed out, and some of it has no page before its first use: all
                                ///< of it where it is nowhere, else `waiting_memory`'s witness
   preferred_place preferred{preferred_place::none};  ///< advised

@@ -84,6 +84,8 @@ class budgeted_enactor final : public residency_enactor {
   {
     return manager_->evict(range);
   }
+  std::size_t sleep() noexcept override { return manager_->sleep(); }
+  std::size_t wake(stream_handle stream) noexcept override { return at_work().wake(stream); }
   void on_advised(memory_range range) noexcept override { manager_->on_advised(range); }
   void pin(memory_range range) noexcept override { manager_->pin(range); }
   void unpin(memory_range range) noexcept override { manager_->unpin(range); }

@@ -18,6 +18,44 @@ class managed_account {
  public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();  ///< no cap
 
+  /**
+   * @brief What this thread is about to give back: meanwhile its requests may pass the cap by it.
+   *
+   * For who gives memory back before anybody uses the new one.
+   */
+  class giving_back {
+   public:
+    /** @param bytes that nobody uses */
+    explicit giving_back(std::size_t bytes) noexcept : bytes_{bytes}, outer_{now()}
+    {
+      now() = this;
+    }
+    giving_back(giving_back const&)            = delete;
+    giving_back& operator=(giving_back const&) = delete;
+    giving_back(giving_back&&)                 = delete;
+    giving_back& operator=(giving_back&&)      = delete;
+    ~giving_back() { now() = outer_; }
+
+    /** @brief How far the last request passed the cap; 0: it did not. */
+    [[nodiscard]] std::size_t passed_bytes() const noexcept { return passed_bytes_; }
+    /** @brief Whether the last one of this thread did, as of now. */
+    [[nodiscard]] static bool any_passed() noexcept
+    {
+      return now() != nullptr && now()->passed_bytes_ > 0;
+    }
+
+   private:
+    friend class managed_account;
+    [[nodiscard]] static giving_back*& now() noexcept
+    {
+      thread_local giving_back* inmost = nullptr;
+      return inmost;
+    }
+    std::size_t bytes_;
+    giving_back* outer_;
+    std::size_t passed_bytes_{0};
+  };
+
   /** @param limit_bytes cap in bytes, or `unlimited` */
   explicit managed_account(std::size_t limit_bytes = unlimited) noexcept : limit_bytes_{limit_bytes}
   {
@@ -26,11 +64,18 @@ class managed_account {
   /** @brief Takes `bytes` if they still fit under the cap; false, and nothing taken, otherwise. */
   [[nodiscard]] bool try_reserve(std::size_t bytes) noexcept
   {
-    std::size_t used  = used_bytes_.load(std::memory_order_relaxed);
-    std::size_t limit = limit_bytes_.load(std::memory_order_relaxed);
+    auto* const gives        = giving_back::now();
+    std::size_t const beyond = gives == nullptr ? 0 : gives->bytes_;
+    std::size_t used         = used_bytes_.load(std::memory_order_relaxed);
+    std::size_t const limit  = limit_bytes_.load(std::memory_order_relaxed);
     do {  // NOLINT(cppcoreguidelines-avoid-do-while): around compare_exchange
-      if (used > limit || bytes > limit - used) { return false; }
+      auto const counted = used - (used < beyond ? used : beyond);
+      if (counted > limit || bytes > limit - counted) { return false; }
     } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    if (gives != nullptr) {
+      bool const passes    = used > limit || bytes > limit - used;
+      gives->passed_bytes_ = passes ? used + bytes - limit : 0;
+    }
     return true;
   }
 

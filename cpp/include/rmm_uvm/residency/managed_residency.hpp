@@ -197,6 +197,18 @@ class managed_residency {
     fork_call const call;
     return now().evict(range, stream);
   }
+  /** @brief See `residency_manager::sleep`; nothing without a budget. */
+  std::size_t sleep() noexcept
+  {
+    fork_call const call;
+    return now().sleep();
+  }
+  /** @brief See `residency_manager::wake`; nothing without a budget. */
+  std::size_t wake(stream_handle stream) noexcept
+  {
+    fork_call const call;
+    return now().wake(stream);
+  }
   /** @brief Keeps the blocks that `range` touches where they are; nothing without a budget. */
   void pin(memory_range range) noexcept
   {

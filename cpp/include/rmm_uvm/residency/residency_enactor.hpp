@@ -69,6 +69,10 @@ class residency_enactor {
   virtual void bring(memory_range range, stream_handle stream) noexcept = 0;
   /** @brief Moves the blocks that lie wholly in `range` to the host. @return bytes */
   virtual std::size_t evict(memory_range range, stream_handle stream) noexcept = 0;
+  /** @brief See `residency_manager::sleep`; nothing where nobody decides what leaves. */
+  virtual std::size_t sleep() noexcept { return 0; }
+  /** @brief See `residency_manager::wake`. */
+  virtual std::size_t wake(stream_handle /*stream*/) noexcept { return 0; }
   /** @brief A user advised about a range. */
   virtual void on_advised(memory_range range) noexcept = 0;
   /** @brief Keeps blocks where they are, while somebody decides what leaves. */

@@ -39,6 +39,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace rmm_uvm {
 
@@ -154,6 +155,19 @@ class residency_manager {
   /** @brief Has whole blocks in `range` leave, unless they are pinned. @return bytes that left */
   std::size_t evict(memory_range range) noexcept;
   /**
+   * @brief Sends everything away, pinned blocks too, and drops what is dead: the program sleeps.
+   *
+   * Until `wake` only uses bring something back. Waits for the default stream first: what kernels
+   * still use would come back.
+   * @return bytes that left with their contents
+   */
+  std::size_t sleep() noexcept;
+  /**
+   * @brief Brings back what slept, as far as the budget goes: what was used last stays longest.
+   * @return bytes that came; they are there, after the work of `stream`
+   */
+  std::size_t wake(stream_handle stream) noexcept;
+  /**
    * @brief Keeps the blocks that `range` touches where they are until `unpin`; counted. What lies
    * on a neighbour comes to the device when its owner needs the memory.
    */
@@ -210,6 +224,8 @@ class residency_manager {
   void resize(std::size_t budget_bytes, std::size_t low_bytes) noexcept;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void leave_what_is_too_much() noexcept;
+  [[nodiscard]] block_list blocks_to_sleep(ledger_view& view, bool dead);
+  [[nodiscard]] std::vector<memory_range> blocks_to_wake(ledger_view& view);
   void end_our_advice() noexcept;
   void do_without_thread() noexcept;
   void look_without_thread(ledger_view& view);

@@ -72,6 +72,8 @@ class segment_map {
   std::optional<carved_range> on_allocate(std::uintptr_t start);
   /** @brief An allocation ends. @return what is free now; no bytes if it was not known */
   memory_range on_free(std::uintptr_t start);
+  /** @brief Whether nothing of a segment is handed out, for certain. */
+  [[nodiscard]] bool is_free(memory_range segment) const;
   /** @brief How long the live allocation at `start` is, for the next one like it. */
   void measured(std::uintptr_t start, std::size_t bytes) noexcept;
 

@@ -255,6 +255,7 @@ memory_range arrivals::admit(ledger_view& view,
     block.discarded       = false;
     block.place           = block_place::device;
     block.waits           = each.range.covers(left_out);
+    block.slept           = false;
     block.on_device_as_of = block.waits ? 0 : with_.moved.last_epoch();
     block.prefetched      = now;
     block.in_place        = false;

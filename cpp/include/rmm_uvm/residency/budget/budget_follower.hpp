@@ -67,6 +67,19 @@ class budget_follower {
   {
     if (!used_.load(std::memory_order_relaxed)) { used_.store(true, std::memory_order_relaxed); }
   }
+  /** @brief The program wants nothing until its next use, and others are told so; under the lock. */
+  void sleep() noexcept
+  {
+    used_.store(false, std::memory_order_relaxed);
+    wanted_.sleep();
+    look_soon();
+  }
+  /** @brief The program is at work again; the next look is due, under the lock. */
+  void wake() noexcept
+  {
+    note_use();
+    look_soon();
+  }
   /** @brief Others need not reckon with this budget any more. */
   void leave() noexcept;
   /** @brief In a forked child: whoever was looking is not there. */
@@ -79,6 +92,7 @@ class budget_follower {
  private:
   using clock = std::chrono::steady_clock;
 
+  void look_soon() noexcept { looked_ = clock::time_point{}; }
   bool look(ledger_view& view);
   [[nodiscard]] std::size_t take_wanted(ledger_view& view);
   [[nodiscard]] status read(device_use const& before, device_use& use) noexcept;

@@ -68,6 +68,10 @@ class budget_ledger {
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /** @brief The last call of this budget is done: nobody waits for a block any more. */
   void close() noexcept { closed_ = true; }
+  /** @brief Whether the program sleeps: nothing comes that no use needs. */
+  [[nodiscard]] bool asleep() const noexcept { return asleep_; }
+  /** @brief It falls asleep, or wakes. */
+  void set_asleep(bool asleep) noexcept { asleep_ = asleep; }
   /** @brief So much is taken to be on the device, of blocks that were there before the budget. */
   void adopt(std::size_t bytes) noexcept;
   /** @brief A block is on the device, or comes there: the driver may keep memory for it since. */
@@ -188,6 +192,7 @@ class budget_ledger {
   std::size_t going_bytes_{0};  // of slabs that are on their way to the driver
   bool ended_{false};
   bool closed_{false};
+  bool asleep_{false};
   lock_condition changed_;
   std::uint64_t waits_{0};
   std::uint64_t over_budget_{0};

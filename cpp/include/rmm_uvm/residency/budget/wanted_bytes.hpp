@@ -32,6 +32,8 @@ class wanted_watch {
                    bool used,
                    duration since) noexcept
   {
+    asleep_ = asleep_ && !used;
+    if (asleep_) { return wanted_bytes_; }
     if (used) {
       if (idle()) { patience_ = std::min(2 * patience_, most_patience); }
       unused_ = {};
@@ -41,6 +43,12 @@ class wanted_watch {
     auto const now = idle() ? 0 : std::max(live_bytes + live_bytes / spare_part, least_bytes);
     wanted_bytes_  = std::max(now, wanted_bytes_ - wanted_bytes_ / falling_part);
     return wanted_bytes_;
+  }
+  /** @brief It wants nothing until its next use: what it has leaves. */
+  void sleep() noexcept
+  {
+    asleep_       = true;
+    wanted_bytes_ = 0;
   }
   /** @brief Whether it does nothing. */
   [[nodiscard]] bool idle() const noexcept { return unused_ > patience_; }
@@ -52,6 +60,7 @@ class wanted_watch {
   duration patience_{first_patience};
   duration unused_{};
   std::size_t wanted_bytes_{0};
+  bool asleep_{false};
 };
 
 }  // namespace rmm_uvm
