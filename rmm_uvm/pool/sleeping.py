@@ -8,6 +8,8 @@ allocator, which gives its free memory back first; see `rmm_uvm.torch.TorchMemor
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
@@ -16,10 +18,30 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.slabs import trim_pools
 
-__all__ = ["check_can_sleep", "sleep", "wake"]
+__all__ = ["Slept", "check_can_sleep", "sleep", "wake"]
 
 
-def sleep(mr: rmm.mr.DeviceMemoryResource | None = None) -> int:
+@dataclass(frozen=True)
+class Slept:
+    """What came of `sleep`.
+
+    Attributes
+    ----------
+    moved_bytes : int
+        That went to the host.
+    given_back_bytes : int
+        Of memory that was free, and that the driver has back.
+    reason : str
+        Why not all that is free was given back; empty otherwise. What is free is dropped all the
+        same.
+    """
+
+    moved_bytes: int
+    given_back_bytes: int
+    reason: str = ""
+
+
+def sleep(mr: rmm.mr.DeviceMemoryResource | None = None) -> Slept:
     """Send what pools hold to the host, so that other processes have the device until `wake`.
 
     Parameters
@@ -29,8 +51,7 @@ def sleep(mr: rmm.mr.DeviceMemoryResource | None = None) -> int:
 
     Returns
     -------
-    int
-        Bytes that went to the host.
+    Slept
 
     Raises
     ------
@@ -56,16 +77,15 @@ def sleep(mr: rmm.mr.DeviceMemoryResource | None = None) -> int:
     >>> import rmm, rmm_uvm
     >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
     >>> table = rmm.DeviceBuffer(size=8 << 20, mr=mr)
-    >>> rmm_uvm.sleep(mr) >> 20, rmm_uvm.residency_statistics(mr).resident_bytes
+    >>> rmm_uvm.sleep(mr).moved_bytes >> 20, rmm_uvm.residency_statistics(mr).resident_bytes
     (8, 0)
     >>> rmm_uvm.wake(mr) >> 20
     8
     """
-    slept_bytes = 0
-    for pool in _sleepers(mr, "sleep"):
-        trim_pools([pool])
-        slept_bytes += pool.managed_mr.residency.sleep()
-    return slept_bytes
+    pools = _sleepers(mr, "sleep")
+    trimmed = trim_pools(pools)
+    moved_bytes = sum(pool.managed_mr.residency.sleep() for pool in pools)
+    return Slept(moved_bytes, trimmed.given_back_bytes, trimmed.reason)
 
 
 def wake(mr: rmm.mr.DeviceMemoryResource | None = None) -> int:
@@ -94,9 +114,7 @@ def check_can_sleep(residency: ManagedResidency, asked: str) -> None:
         )
 
 
-def _sleepers(
-    mr: rmm.mr.DeviceMemoryResource | None, asked: str
-) -> tuple[UvmResourceAdaptor, ...]:
+def _sleepers(mr: rmm.mr.DeviceMemoryResource | None, asked: str) -> tuple[UvmResourceAdaptor, ...]:
     pools = tuple(managed_pools(mr))
     for pool in pools:
         check_can_sleep(pool.managed_mr.residency, asked)

@@ -22,8 +22,8 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
 from rmm_uvm.pool.build import budget_on, plan_for
 from rmm_uvm.pool.install import installed_devices
 from rmm_uvm.pool.installed import managed_pools
-from rmm_uvm.pool.sleeping import check_can_sleep
 from rmm_uvm.pool.sizing import PoolRequest
+from rmm_uvm.pool.sleeping import Slept, check_can_sleep
 from rmm_uvm.residency.budget import Budget, of_torch
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.messages import shown
@@ -166,7 +166,7 @@ class TorchMemory:
             parts.callback(self._empty_cache_as_ever)
             parts.callback(self._regraph)
 
-    def sleep(self) -> int:
+    def sleep(self) -> Slept:
         """Send torch's memory to the host, so that others have the device until `wake`.
 
         Free segments are given back, and all other managed memory leaves with its contents: also
@@ -174,8 +174,7 @@ class TorchMemory:
 
         Returns
         -------
-        int
-            Bytes that went to the host.
+        rmm_uvm.pool.sleeping.Slept
 
         Raises
         ------
@@ -188,9 +187,11 @@ class TorchMemory:
         through: a thirty-second of the budget, at most 64 MiB.
         """
         self._check_sleeps("sleep")
+        before = self._segments.statistics()["segment_bytes"]
         with self._routing.renewed():
             torch._C._cuda_emptyCache()
-        return self._managed.sleep()
+        after = self._segments.statistics()["segment_bytes"]
+        return Slept(self._managed.sleep(), max(before - after, 0))
 
     def wake(self) -> int:
         """Bring back what `sleep` sent away, as far as the budget goes.
@@ -298,6 +299,7 @@ class TorchMemory:
             confirmed=self._managed.confirmed_present,
             recompute=recompute,
             budget_bytes=budget_bytes,
+            trains=self._managed.hold_ahead if self._holds_ahead() else None,
         )
         try:
             self._stop_following()
@@ -330,6 +332,11 @@ class TorchMemory:
                 budget_bytes,
                 bool if recompute is None else recompute.keep_less,
             )
+
+    def _holds_ahead(self) -> bool:
+        """Whether nothing is to be fetched ahead while torch trains."""
+        budget = self._managed.budget
+        return budget is not None and budget.ahead is None
 
     def _side_streams(self, budget_bytes: int) -> CudaSideStreams | None:
         """Return what copies activations, if they are to be copied and there can be streams."""
@@ -395,8 +402,8 @@ class _OffTorchMemory(TorchMemory):
     def pool(self) -> Any:
         return None
 
-    def sleep(self) -> int:
-        return 0
+    def sleep(self) -> Slept:
+        return Slept(0, 0)
 
     def wake(self) -> int:
         return 0
@@ -488,8 +495,9 @@ def install(
         host memory beside the kernels, as much as does not fit, and back ahead of its use; or not
         kept, where a module may be run again, and copied otherwise.
     eager : bool, optional
-        Fetch what comes next ahead of its use; False, and by default: just before it. A `Budget`
-        that is given has it as ``ahead``.
+        Fetch what comes next ahead of its use; False: just before it. By default ahead where
+        modules are called without gradients (inference), and else just before it. A `Budget` that
+        is given has it as ``ahead``.
     maximum : int, str or float, optional
         Most bytes of torch's segments; by default what device and host can hold.
     mr : rmm.mr.DeviceMemoryResource, optional
@@ -511,10 +519,11 @@ def install(
     Notes
     -----
     Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always:
-    free segments are given back where a request would not fit otherwise. Tensors that exist already stay where they are. For `torch.cuda.empty_cache`, and after steps of
-    optimisers with much memory freed that other streams used (`torch.Tensor.record_stream`), or
-    dropped beside copies, the device is waited for and the routing ends for a moment: what another
-    thread allocates then is not managed.
+    free segments are given back where a request would not fit otherwise. Tensors that exist already
+    stay where they are. For that, for `torch.cuda.empty_cache`, and after steps of optimisers with
+    much memory freed that other streams used (`torch.Tensor.record_stream`), or dropped beside
+    copies, the device is waited for and the routing ends for a moment: what another thread
+    allocates then is not managed.
     """
     OF_TORCH["evict"].read(evict)
     OF_TORCH["activations"].read(activations)
@@ -547,8 +556,8 @@ def install(
             "eviction and eager to whoever made that"
         )
     sizes = plan_for(managed_mr.driver, PoolRequest(None, maximum))
-    # Of a maximum that was given it is known from the start what is free, or the first large request
-    # could not be served in place of it. Torch's telling costs little, but not nothing.
+    # Of a maximum that was given it is known from the start what is free: else the first large
+    # request could not be served in place of it. Torch's telling costs little, but not nothing.
     scarce_bytes = sizes.maximum_bytes // 2 if maximum is None else 0
     memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, scarce_bytes, evict, activations)
     _current[ordinal] = memory

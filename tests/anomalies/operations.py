@@ -127,12 +127,13 @@ def hint(
     arranged: Callable[[Callable[[World], Budget | None]], Callable[[World], Filled]] = filled,
     undo: Callable[[World, Filled, Any], object] = lambda _world, _made, _result: None,
     otherwise: Collection[str] = (),
+    reasons: Callable[[World, Filled, Any], str] = of_filled,
 ) -> Operation:
     return Operation(
         f"{name} ({kind})",
         arranged(KINDS[kind]),
         act,
-        reasons=of_filled,
+        reasons=reasons,
         undo=undo,
         end=empty,
         otherwise=otherwise,
@@ -237,8 +238,14 @@ def send(_world: World, made: Filled) -> object:
     return rmm_uvm.evict(last(made), mr=made.mr)
 
 
-def sleep_and_wake(_world: World, made: Filled) -> object:
-    return rmm_uvm.sleep(made.mr), rmm_uvm.wake(made.mr)
+def sleep_and_wake(_world: World, made: Filled) -> str:
+    slept = rmm_uvm.sleep(made.mr)
+    rmm_uvm.wake(made.mr)
+    return slept.reason
+
+
+def of_sleeping(_world: World, made: Filled, reason: str) -> str:
+    return failures(made.mr) + reason
 
 
 def advise(_world: World, made: Filled) -> object:
@@ -297,7 +304,7 @@ OPERATIONS = [
     *of("grow", grow, FEW, undo=shrink),
     *of("allocate in a capture", allocate_captured, FEW, undo=end_graph),
     *of("evict", send, ["direct"]),
-    *of("sleep and wake", sleep_and_wake, WITH_BUDGET),
+    *of("sleep and wake", sleep_and_wake, WITH_BUDGET, reasons=of_sleeping),
     *of("prefetch what is away", bring, ["direct"], arranged=away),
     *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),
     # What cannot be dropped leaves, also to a neighbour.

@@ -308,7 +308,7 @@ try {
     if (is_kept(start)) { return; }
     auto const found = carved_at(start);
     if (!found) { return; }
-    carved = *found;
+    carved        = *found;
     auto& segment = held_[map_.segment_of(start)->range.address];
     segment.fresh = false;
     stream        = segment.stream;

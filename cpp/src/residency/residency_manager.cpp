@@ -510,10 +510,11 @@ block_list residency_manager::blocks_to_sleep(ledger_view& view, bool dead)
 
 std::size_t residency_manager::sleep() noexcept
 try {
-  static_cast<void>(driver_->synchronize(nullptr));
+  auto const waited       = driver_->synchronize(nullptr);
   std::size_t slept_bytes = 0;
   {
     ledger_view const view{ledger_.blocks()};
+    ledger_.count_if_failed(waited);
     ledger_.set_asleep(true);
   }
   flush();  // what the thread was about to bring is there
@@ -555,11 +556,10 @@ std::vector<memory_range> residency_manager::blocks_to_wake(ledger_view& view)
     if (!away || block.dead() || block.busy) { return; }
     slept.emplace_back(std::max(block.allocated, block.touched), whole);
   });
-  std::stable_sort(slept.begin(), slept.end(), [](auto const& a, auto const& b) {
-    return a.first > b.first;
-  });
-  auto left_bytes = ledger_.budget_bytes() - std::min(ledger_.budget_bytes(),
-                                                      ledger_.resident_bytes());
+  std::stable_sort(
+    slept.begin(), slept.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+  auto left_bytes =
+    ledger_.budget_bytes() - std::min(ledger_.budget_bytes(), ledger_.resident_bytes());
   auto const fits = std::find_if(slept.begin(), slept.end(), [&](auto const& each) {
     if (each.second.bytes > left_bytes) { return true; }
     left_bytes -= each.second.bytes;
@@ -571,8 +571,8 @@ std::vector<memory_range> residency_manager::blocks_to_wake(ledger_view& view)
   });
   std::vector<memory_range> coming;
   for (auto const& [used, whole] : slept) {
-    bool const joins = !coming.empty() && coming.back().end() == whole.address &&
-                       !view.slab_begins(whole.address);
+    bool const joins =
+      !coming.empty() && coming.back().end() == whole.address && !view.slab_begins(whole.address);
     if (joins) {
       coming.back().bytes += whole.bytes;
     } else {
@@ -601,6 +601,12 @@ try {
 } catch (...) {
   ledger_.count_no_memory("wake");
   return 0;
+}
+
+void residency_manager::hold_ahead(bool held) noexcept
+{
+  ledger_view const view{ledger_.blocks()};
+  ledger_.hold_ahead(held);
 }
 
 void residency_manager::pin(memory_range range) noexcept

@@ -18,7 +18,9 @@ namespace rmm_uvm {
 namespace {
 
 using tests::blocks;
+using tests::driver_call;
 using tests::ResidencyManager;
+using tests::slab_address;
 
 /** @brief What the manager's own streams are told when blocks leave that were freed. */
 class FreedBlocks : public ResidencyManager {

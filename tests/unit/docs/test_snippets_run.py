@@ -244,6 +244,14 @@ def test_trimming_says_what_was_given_back(
     assert told in snippet.text
 
 
+@runs("residency.md", 'mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")')
+def test_sleeping_says_what_left_and_waking_what_came(
+    snippet: Snippet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(snippet.text)
+    assert capsys.readouterr().out.split() == ["8", "0", "8"]
+
+
 @runs("training-policies.md", "model = torch.nn.Linear(1024, 1024)")
 def test_training_on_a_simulated_device_prints_what_it_moved(
     snippet: Snippet, capsys: pytest.CaptureFixture[str]

@@ -47,7 +47,7 @@ def on_device(mr: UvmResourceAdaptor, buffer: rmm.DeviceBuffer) -> int:
 def test_what_sleeps_leaves_the_device_and_wake_brings_it_back_as_it_was() -> None:
     mr = make_pool()
     kept, more = filled(mr, 20, 7), filled(mr, 12, 9)
-    assert rmm_uvm.sleep(mr) == 32 * MIB
+    assert rmm_uvm.sleep(mr).moved_bytes == 32 * MIB
     assert on_device(mr, kept) == on_device(mr, more) == 0
     assert rmm_uvm.residency_statistics(mr).resident_bytes == 0
     assert rmm_uvm.wake(mr) == 32 * MIB
@@ -63,7 +63,7 @@ def test_dead_memory_goes_without_being_copied() -> None:
     kept = filled(mr, 8, 7)
     filled(mr, 24, 8)  # and free again
     _, left_bytes = mr.driver.migrated_bytes()
-    assert rmm_uvm.sleep(mr) == 8 * MIB
+    assert rmm_uvm.sleep(mr).moved_bytes == 8 * MIB
     assert mr.driver.migrated_bytes()[1] == left_bytes + 8 * MIB
     assert holds(kept, 7)
 
@@ -72,7 +72,7 @@ def test_pinned_memory_sleeps_too_and_is_pinned_afterwards() -> None:
     mr = make_pool()
     kept = filled(mr, 8, 7)
     with rmm_uvm.pin(kept, mr=mr):
-        assert rmm_uvm.sleep(mr) == 8 * MIB
+        assert rmm_uvm.sleep(mr).moved_bytes == 8 * MIB
         assert on_device(mr, kept) == 0
         assert rmm_uvm.wake(mr) == 8 * MIB
         assert rmm_uvm.evict(kept, mr=mr).moved_bytes == 0
@@ -83,7 +83,7 @@ def test_what_was_away_before_stays_away() -> None:
     mr = make_pool()
     away, there = filled(mr, 8, 7), filled(mr, 4, 9)
     rmm_uvm.evict(away, mr=mr)
-    assert rmm_uvm.sleep(mr) == 4 * MIB
+    assert rmm_uvm.sleep(mr).moved_bytes == 4 * MIB
     assert rmm_uvm.wake(mr) == 4 * MIB
     assert on_device(mr, away) == 0
     assert on_device(mr, there) == 4 * MIB
@@ -95,7 +95,7 @@ def test_a_smaller_budget_gets_what_was_used_last() -> None:
     rmm_uvm.evict(second, mr=mr)  # so that not all is there, and a use is learnt
     rmm_uvm.touch(second, mr=mr)
     rmm_uvm.touch(first, mr=mr)
-    assert rmm_uvm.sleep(mr) == 48 * MIB
+    assert rmm_uvm.sleep(mr).moved_bytes == 48 * MIB
     mr.set_budget(32 * MIB)
     assert rmm_uvm.wake(mr) == 32 * MIB
     assert [on_device(mr, each) >> 20 for each in (first, second, third)] == [16, 16, 0]
@@ -128,14 +128,13 @@ def test_only_what_is_used_comes_back_while_asleep() -> None:
 
 def test_memory_that_is_free_is_given_back() -> None:
     mr = make_pool(device_mib=256)
-    kept = filled(mr, 4, 7)
-    del kept
-    filled(mr, 40, 8)
+    filled(mr, 40, 8)  # and free again
     before = mr.managed_mr.slab_bytes
-    assert rmm_uvm.sleep(mr) == 0
-    trimmed = rmm_uvm.trim(mr)
-    assert trimmed.given_back_bytes == 0
-    assert mr.managed_mr.slab_bytes < before or trimmed.reason
+    slept = rmm_uvm.sleep(mr)
+    assert slept.moved_bytes == 0
+    assert slept.given_back_bytes == before - mr.managed_mr.slab_bytes
+    assert slept.given_back_bytes > 0 or slept.reason
+    assert rmm_uvm.residency_statistics(mr).resident_bytes == 0
 
 
 def test_installed_pools_sleep_and_wake() -> None:
@@ -144,7 +143,7 @@ def test_installed_pools_sleep_and_wake() -> None:
     )
     try:
         kept = rmm.DeviceBuffer(size=8 * MIB)
-        assert rmm_uvm.sleep() >= 8 * MIB
+        assert rmm_uvm.sleep().moved_bytes >= 8 * MIB
         assert rmm_uvm.wake() >= 8 * MIB
         del kept
     finally:

@@ -39,7 +39,9 @@ def test_what_lives_sleeps_and_wakes_and_free_segments_are_given_back(
         cuda.free(cuda.allocate(30 * MIB if beyond else 12 * MIB))
         assert memory.acting == beyond
         there_bytes = mr.driver.resident_bytes(weights, 40 * MIB)
-        assert memory.sleep() == there_bytes
+        slept = memory.sleep()
+        assert slept.moved_bytes == there_bytes
+        assert slept.given_back_bytes == (30 if beyond else 12) * MIB
         assert mr.driver.resident_bytes(weights, 40 * MIB) == 0
         assert memory.statistics()["segments"]["segment_bytes"] == 40 * MIB
         assert memory.statistics()["residency"]["resident_bytes"] == 0

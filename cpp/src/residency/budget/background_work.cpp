@@ -149,7 +149,7 @@ std::size_t background_work::leaving_bytes(ledger_view& view, expected_growth gr
 
 void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept
 {
-  if (!with_.settings.ahead || !with_.uses.foresees()) { return; }
+  if (!with_.settings.ahead || !with_.ledger.looks_ahead() || !with_.uses.foresees()) { return; }
   std::size_t used_bytes = 0;
   std::size_t late_bytes = 0;
   auto const now         = with_.clock.now();

@@ -57,12 +57,11 @@ class background_work {
   /** @brief When to look again without having been called; none: only when called. */
   [[nodiscard]] std::optional<std::chrono::microseconds> look_again_in(
     work_outcome before) const noexcept;
-  /** @brief Whether something is foreseen, and the program has gone on far enough for a look. It
-   * does not while it sleeps. */
+  /** @brief Whether something is foreseen, and the program has gone on far enough for a look. */
   [[nodiscard]] bool is_to_look_ahead() const noexcept
   {
     return with_.uses.foresees() && with_.uses.learnt_bytes() >= looks_ahead_at_ &&
-           !with_.ledger.asleep();
+           with_.ledger.looks_ahead();
   }
   /** @brief Counts what comes too late for uses; called before anything is learnt of them. */
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;

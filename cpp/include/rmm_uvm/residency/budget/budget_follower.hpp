@@ -67,7 +67,8 @@ class budget_follower {
   {
     if (!used_.load(std::memory_order_relaxed)) { used_.store(true, std::memory_order_relaxed); }
   }
-  /** @brief The program wants nothing until its next use, and others are told so; under the lock. */
+  /** @brief The program wants nothing until its next use, and others are told so; under the lock.
+   */
   void sleep() noexcept
   {
     used_.store(false, std::memory_order_relaxed);
