@@ -33,23 +33,27 @@ std::size_t torch_segments::free_bytes() const
 }
 
 /**
- * @brief Counts a segment that is asked for; with the lock.
- * @param free_bytes of segments that can go for it
- * @return false if it would be too much
+ * @brief Counts a segment that is asked for.
+ * @return bytes of free segments that can go, if some have to; none if it would be too much
  */
-bool torch_segments::reserve(std::size_t bytes, std::size_t free_bytes)
+std::optional<std::size_t> torch_segments::reserve(std::size_t bytes)
 {
-  auto const stay_bytes = counts_.segment_bytes - std::min(counts_.segment_bytes, free_bytes);
-  if (bytes > maximum_bytes_ - std::min(maximum_bytes_, stay_bytes)) {
+  std::lock_guard const lock{mutex_};
+  auto const left_bytes = [this](std::size_t going_bytes) {
+    auto const stay_bytes = counts_.segment_bytes - std::min(counts_.segment_bytes, going_bytes);
+    return maximum_bytes_ - std::min(maximum_bytes_, stay_bytes);
+  };
+  auto const may_go_bytes = bytes <= left_bytes(0) ? 0 : free_bytes();
+  if (bytes > left_bytes(may_go_bytes)) {
     refusal_ = std::to_string(bytes) + " bytes asked for torch, " +
                std::to_string(counts_.segment_bytes) + " of " + std::to_string(maximum_bytes_) +
                " in use: device and host memory, or the maximum that was given, are exhausted";
     ++counts_.refused;
-    return false;
+    return std::nullopt;
   }
   counts_.segment_bytes += bytes;
   counts_.peak_segment_bytes = std::max(counts_.peak_segment_bytes, counts_.segment_bytes);
-  return true;
+  return may_go_bytes;
 }
 
 void torch_segments::release(std::size_t bytes) noexcept
@@ -81,32 +85,32 @@ bool torch_segments::is_kept(std::uintptr_t address) const
 void* torch_segments::allocate(std::size_t bytes, stream_handle stream) noexcept
 try {
   fork_call const call;
-  std::size_t may_go_bytes = 0;
-  bool reserved            = false;
-  {
-    std::lock_guard const lock{mutex_};
-    may_go_bytes = free_bytes();
-    reserved     = reserve(bytes, may_go_bytes);
-  }
-  if (!reserved) {
+  auto may_go_bytes = reserve(bytes);
+  if (!may_go_bytes) {
     look_for_scarcity();
     return nullptr;
   }
-  managed_account::giving_back const gives{may_go_bytes};
-  void* segment = nullptr;
-  try {
-    pool_room::request const not_of_a_pool{pool_room::request::beside};
-    segment = memory_.allocate(
-      cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
-  } catch (std::exception const& error) {
-    release(bytes);
-    {
-      std::lock_guard const lock{mutex_};
-      refusal_ = error.what();
-      ++counts_.refused;
+  void* segment                = nullptr;
+  std::size_t beyond_cap_bytes = 0;
+  while (segment == nullptr) {
+    managed_account::giving_back const gives{*may_go_bytes};
+    try {
+      pool_room::request const not_of_a_pool{pool_room::request::beside};
+      segment = memory_.allocate(
+        cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
+      beyond_cap_bytes = gives.passed_bytes();
+    } catch (std::exception const& error) {
+      {
+        std::lock_guard const lock{mutex_};
+        auto const tried_bytes = std::exchange(*may_go_bytes, free_bytes());
+        if (tried_bytes == 0 && *may_go_bytes > 0) { continue; }  // it may be the cap
+        refusal_ = error.what();
+        ++counts_.refused;
+      }
+      release(bytes);
+      look_for_scarcity();
+      return nullptr;
     }
-    look_for_scarcity();
-    return nullptr;
   }
   memory_range const range{reinterpret_cast<std::uintptr_t>(segment), bytes};
   entry entered;
@@ -118,7 +122,7 @@ try {
       memory_.try_deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes));
     throw;
   }
-  owe(gives.passed_bytes());
+  owe(beyond_cap_bytes);
   if (entered.kept) { residency_->pin(range); }
   if (!entered.followed) { residency_->on_allocate(range, stream, prefetch_mode::automatic); }
   look_for_pressure();

@@ -126,7 +126,7 @@ class torch_segments {
   [[nodiscard]] std::optional<carved_range> carved_at(std::uintptr_t start);
   void make_unknown(std::uintptr_t segment) noexcept;
   [[nodiscard]] std::size_t free_bytes() const;
-  [[nodiscard]] bool reserve(std::size_t bytes, std::size_t free_bytes);
+  [[nodiscard]] std::optional<std::size_t> reserve(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   void owe(std::size_t beyond_cap_bytes) noexcept;
   void look_for_pressure() noexcept;
