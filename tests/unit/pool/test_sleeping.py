@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import threading
 
 import pytest
 import rmm
@@ -155,3 +156,35 @@ def test_without_a_budget_it_says_what_to_give() -> None:
     for call, name in ((rmm_uvm.sleep, "sleep"), (rmm_uvm.wake, "wake")):
         with pytest.raises(AvailabilityError, match=rf"{name}\(\) .* give device_budget='auto'"):
             call(mr)
+
+
+def test_a_program_that_works_meanwhile_loses_nothing() -> None:
+    mr = make_pool(dataclasses.replace(BUDGET, background=True, ahead=True))
+    kept = [filled(mr, 8, number) for number in range(10)]  # 80 of 64
+    over = threading.Event()
+    rounds = {0: 0, 5: 0}
+    wrong: list[int] = []
+
+    def works(first: int) -> None:
+        while not over.is_set():
+            for number in range(first, first + 5):
+                rmm_uvm.touch(kept[number], mr=mr)
+                new = filled(mr, 2, 100 + number)
+                if not (holds(kept[number], number) and holds(new, 100 + number)):
+                    wrong.append(number)
+            rounds[first] += 1
+
+    threads = [threading.Thread(target=works, args=(first,)) for first in rounds]
+    for each in threads:
+        each.start()
+    while min(rounds.values()) < 5:
+        rmm_uvm.sleep(mr)
+        rmm_uvm.wake(mr)
+    over.set()
+    for each in threads:
+        each.join()
+    assert not wrong
+    assert all(holds(each, number) for number, each in enumerate(kept))
+    statistics = rmm_uvm.residency_statistics(mr)
+    assert statistics.resident_bytes <= 64 * MIB
+    assert statistics.failed_calls == 0

@@ -41,6 +41,7 @@ def test_handle_answers_and_torch_is_left_alone() -> None:
         assert memory.managed_mr is rmm.mr.get_per_device_resource(0)
         assert memory.statistics()["residency"]["evicted_bytes"] == 0
         assert told(memory.statistics())  # as `rmm-uvm run` has it
+        assert (memory.sleep().moved_bytes, memory.wake()) == (0, 0)
         with pytest.raises(AvailabilityError, match="already"):
             rmm_uvm.torch.install("cuda:0")
     memory.close()
