@@ -290,7 +290,7 @@ def test_cuda_graph_is_refused_in_one_line_and_allowed_afterwards(cuda: FakeTorc
     theirs = torch.cuda.CUDAGraph.capture_begin
     with (
         rmm_uvm.torch.managed(mr=make_pool()),
-        pytest.raises(AvailabilityError, match="no CUDA graph .* a graph needs its own. Capture"),
+        pytest.raises(AvailabilityError, match=r"no CUDA graph .* a graph needs its own\. Capture"),
     ):
         torch.cuda.CUDAGraph.capture_begin(object())  # type: ignore[arg-type]
     assert torch.cuda.CUDAGraph.capture_begin is theirs
