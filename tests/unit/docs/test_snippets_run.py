@@ -244,7 +244,7 @@ def test_trimming_says_what_was_given_back(
     assert told in snippet.text
 
 
-@runs("residency.md", 'mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")')
+@runs("budget.md", 'mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")')
 def test_sleeping_says_what_left_and_waking_what_came(
     snippet: Snippet, capsys: pytest.CaptureFixture[str]
 ) -> None:
