@@ -40,7 +40,8 @@ class RunRequest:
     activations : {"migrate", "copy", "auto"}
         With `torch`: how what autograd keeps leaves.
     eager : bool or None
-        With `torch`: fetch what comes next ahead of its use; None is False.
+        With `torch`: fetch what comes next ahead of its use; None: where modules have no
+        gradients.
     interval_seconds : float
         Between two samples, > 0.
     attribution, faults, lines : bool
