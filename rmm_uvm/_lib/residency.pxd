@@ -215,7 +215,6 @@ cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" n
         size_t evict(memory_range, void*) noexcept
         size_t sleep() noexcept
         size_t wake(void*) noexcept
-        void hold_ahead(bool) noexcept
         advice_outcome advise(memory_range, advice_change) noexcept
         size_t advised_bytes() noexcept
         void pin(memory_range) noexcept

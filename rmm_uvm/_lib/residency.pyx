@@ -67,7 +67,7 @@ cdef residency_settings _settings_of(budget) except *:
     settings.discard_dead = budget.discard_dead
     settings.rank_dead = budget.rank_dead
     settings.fetch = budget.fetch
-    settings.ahead = budget.ahead is not False
+    settings.ahead = budget.ahead
     settings.background = budget.background
     return settings
 
@@ -351,11 +351,6 @@ cdef class ManagedResidency:
         with nogil:
             came = dereference(self.handle).wake(<void*>stream)
         return came
-
-    def hold_ahead(self, bint held):
-        """Fetch nothing ahead of its use, or go on with it; nothing without a budget."""
-        with nogil:
-            dereference(self.handle).hold_ahead(held)
 
     def advise(self, uintptr_t address, size_t nbytes, read_mostly=None, preferred=None):
         """Advise the driver about the blocks that lie wholly in a range, until any is freed.

@@ -84,10 +84,9 @@ class Budget:
         and without `background` that acts like a smaller card, for comparisons: what a request uses
         later leaves for what it uses first. A pool with ``prefetch="always"`` then makes room for
         `rmm.mr.PrefetchResourceAdaptor` over it, and ranks anew what that prefetches.
-    ahead : bool or None
+    ahead : bool
         Fetch what is expected next, as far as it is foreseen, and `fetch`. How far ahead is learnt:
-        what comes too early drives out what would have stayed, and more bytes move. None, which is
-        torch's default: not while it trains, that is while modules are called with gradients.
+        what comes too early drives out what would have stayed, and more bytes move.
     keep_copies : bool or None
         Have the host keep its copy of what comes back to be read, so that it leaves without being
         copied again; needs `fetch`, with which it is the default. Nothing is kept where page tables
@@ -152,7 +151,7 @@ class Budget:
     policy: str = DEFAULT_POLICY
     discard_dead: bool = True
     fetch: bool = True
-    ahead: bool | None = True
+    ahead: bool = True
     keep_copies: bool | None = None
     background: bool = True
     neighbors: str | Iterable[int] | None = None
@@ -188,8 +187,6 @@ class Budget:
         if self.keep_copies is None:
             object.__setattr__(self, "keep_copies", bool(self.fetch))
         for name in _SWITCHES:
-            if name == "ahead" and self.ahead is None:
-                continue
             if not isinstance(value := getattr(self, name), bool):
                 raise ConfigurationError(f"{name}={shown(value)}: expected True or False")
         if self.board is not None and not isinstance(self.board, str):
@@ -380,7 +377,7 @@ def of_torch(budget: Budget, *, eager: bool | None) -> Budget:
     budget : Budget
         As by default.
     eager : bool or None
-        Fetch ahead of need; None: not while modules are called with gradients.
+        Fetch ahead of need; None is False.
 
     Notes
     -----
@@ -391,9 +388,9 @@ def of_torch(budget: Budget, *, eager: bool | None) -> Budget:
     --------
     >>> kept = of_torch(Budget(64 << 20), eager=None)
     >>> kept.ahead, kept.rank_dead
-    (None, False)
+    (False, False)
     """
-    return dataclasses.replace(budget, ahead=eager, rank_dead=False)
+    return dataclasses.replace(budget, ahead=bool(eager), rank_dead=False)
 
 
 def next_budget(

@@ -299,7 +299,6 @@ class TorchMemory:
             confirmed=self._managed.confirmed_present,
             recompute=recompute,
             budget_bytes=budget_bytes,
-            trains=self._managed.hold_ahead if self._holds_ahead() else None,
         )
         try:
             self._stop_following()
@@ -332,11 +331,6 @@ class TorchMemory:
                 budget_bytes,
                 bool if recompute is None else recompute.keep_less,
             )
-
-    def _holds_ahead(self) -> bool:
-        """Whether nothing is to be fetched ahead while torch trains."""
-        budget = self._managed.budget
-        return budget is not None and budget.ahead is None
 
     def _side_streams(self, budget_bytes: int) -> CudaSideStreams | None:
         """Return what copies activations, if they are to be copied and there can be streams."""
@@ -495,9 +489,8 @@ def install(
         host memory beside the kernels, as much as does not fit, and back ahead of its use; or not
         kept, where a module may be run again, and copied otherwise.
     eager : bool, optional
-        Fetch what comes next ahead of its use; False: just before it. By default ahead where
-        modules are called without gradients (inference), and else just before it. A `Budget` that
-        is given has it as ``ahead``.
+        Fetch what comes next ahead of its use; False, and by default: just before it. A `Budget`
+        that is given has it as ``ahead``.
     maximum : int, str or float, optional
         Most bytes of torch's segments; by default what device and host can hold.
     mr : rmm.mr.DeviceMemoryResource, optional

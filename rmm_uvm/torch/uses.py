@@ -133,9 +133,6 @@ class Uses:
         Copies what autograd keeps, as far as it does not fit; by default nothing is copied.
     recompute : Recomputation, optional
         Runs modules again; by default none is.
-    trains : callable, optional
-        Is told whether modules are called with gradients, at the start and when that changes; what
-        was called last says so in between.
     confirmed : callable, optional
         Whether all that lives is on the device, since copies make the rest fit: then only what
         comes back is announced. By default everything is.
@@ -154,11 +151,9 @@ class Uses:
         confirmed: Callable[[], bool] = bool,
         recompute: Recomputation | None = None,
         budget_bytes: int = sys.maxsize,
-        trains: Callable[[bool], object] | None = None,
     ) -> None:
         self._recompute = recompute
         self._budget_bytes = budget_bytes
-        self._tell_trains, self._trains = trains, True
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
@@ -197,8 +192,6 @@ class Uses:
             self._before_part,
             lambda: bool(getattr(self._thread, "is_untold", False)),
         )
-        if self._tell_trains is not None:
-            self._tell_trains(self._trains)
         if self._recompute is not None:
             self._recompute.begin()
 
@@ -237,7 +230,7 @@ class Uses:
         # Graphs that are still there lead to us, and are not to lead any further.
         self._announce = _nothing
         self._measured = _nothing
-        self._keep_state = self._tell_trains = None
+        self._keep_state = None
         self._confirmed = bool
         self._of_step = list
         try:
@@ -275,10 +268,6 @@ class Uses:
             # Within one call, so that hooks of the program's own come and go in their order.
             self._saved.pop()  # of a call that was interrupted
             self._saved.push()
-            tell, trains = self._tell_trains, torch.is_grad_enabled()
-            if tell is not None and trains != self._trains:
-                self._trains = trains
-                tell(trains)
         if self._quiet is not None and self._is_quiet(module, depth):
             return
         known = self._known.get(module)

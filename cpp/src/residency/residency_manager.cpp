@@ -603,12 +603,6 @@ try {
   return 0;
 }
 
-void residency_manager::hold_ahead(bool held) noexcept
-{
-  ledger_view const view{ledger_.blocks()};
-  ledger_.hold_ahead(held);
-}
-
 void residency_manager::pin(memory_range range) noexcept
 {
   ledger_view view{ledger_.blocks()};

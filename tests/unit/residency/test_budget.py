@@ -100,7 +100,6 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"neighbors": [], "harvest_limit": {0: "8MiB"}}, "device 0, which is no neighbour"),
         ({"board": 3}, "board=3: expected a folder"),
         ({"ahead": "no"}, "ahead='no': expected True or False"),
-        ({"fetch": None}, "fetch=None: expected True or False"),
         ({"in_place": 1}, "in_place=1: expected True or False"),
         ({"piece_bytes": MIB}, "at least a block"),
         ({"fetch_bytes": 0}, "at least a block"),

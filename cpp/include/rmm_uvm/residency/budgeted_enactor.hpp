@@ -86,7 +86,6 @@ class budgeted_enactor final : public residency_enactor {
   }
   std::size_t sleep() noexcept override { return manager_->sleep(); }
   std::size_t wake(stream_handle stream) noexcept override { return at_work().wake(stream); }
-  void hold_ahead(bool held) noexcept override { manager_->hold_ahead(held); }
   void on_advised(memory_range range) noexcept override { manager_->on_advised(range); }
   void pin(memory_range range) noexcept override { manager_->pin(range); }
   void unpin(memory_range range) noexcept override { manager_->unpin(range); }

@@ -209,12 +209,6 @@ class managed_residency {
     fork_call const call;
     return now().wake(stream);
   }
-  /** @brief See `residency_manager::hold_ahead`. */
-  void hold_ahead(bool held) noexcept
-  {
-    fork_call const call;
-    now().hold_ahead(held);
-  }
   /** @brief Keeps the blocks that `range` touches where they are; nothing without a budget. */
   void pin(memory_range range) noexcept
   {

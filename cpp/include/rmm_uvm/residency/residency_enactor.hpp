@@ -73,8 +73,6 @@ class residency_enactor {
   virtual std::size_t sleep() noexcept { return 0; }
   /** @brief See `residency_manager::wake`. */
   virtual std::size_t wake(stream_handle /*stream*/) noexcept { return 0; }
-  /** @brief See `residency_manager::hold_ahead`. */
-  virtual void hold_ahead(bool /*held*/) noexcept {}
   /** @brief A user advised about a range. */
   virtual void on_advised(memory_range range) noexcept = 0;
   /** @brief Keeps blocks where they are, while somebody decides what leaves. */

@@ -167,8 +167,6 @@ class residency_manager {
    * @return bytes that came; they are there, after the work of `stream`
    */
   std::size_t wake(stream_handle stream) noexcept;
-  /** @brief Fetches nothing ahead meanwhile: for what gains nothing by it. */
-  void hold_ahead(bool held) noexcept;
   /**
    * @brief Keeps the blocks that `range` touches where they are until `unpin`; counted. What lies
    * on a neighbour comes to the device when its owner needs the memory.

@@ -69,11 +69,9 @@ class budget_ledger {
   /** @brief The last call of this budget is done: nobody waits for a block any more. */
   void close() noexcept { closed_ = true; }
   /** @brief Whether what is expected may come before its use. */
-  [[nodiscard]] bool looks_ahead() const noexcept { return !asleep_ && !ahead_held_; }
+  [[nodiscard]] bool looks_ahead() const noexcept { return !asleep_; }
   /** @brief The program falls asleep, or wakes. */
   void set_asleep(bool asleep) noexcept { asleep_ = asleep; }
-  /** @brief It does something now for which nothing is to come ahead, or no more. */
-  void hold_ahead(bool held) noexcept { ahead_held_ = held; }
   /** @brief So much is taken to be on the device, of blocks that were there before the budget. */
   void adopt(std::size_t bytes) noexcept;
   /** @brief A block is on the device, or comes there: the driver may keep memory for it since. */
@@ -195,7 +193,6 @@ class budget_ledger {
   bool ended_{false};
   bool closed_{false};
   bool asleep_{false};
-  bool ahead_held_{false};
   lock_condition changed_;
   std::uint64_t waits_{0};
   std::uint64_t over_budget_{0};
