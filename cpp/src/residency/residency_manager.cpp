@@ -556,8 +556,9 @@ std::vector<memory_range> residency_manager::blocks_to_wake(ledger_view& view)
     if (!away || block.dead() || block.busy) { return; }
     slept.emplace_back(std::max(block.allocated, block.touched), whole);
   });
-  std::stable_sort(
-    slept.begin(), slept.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+  std::sort(slept.begin(), slept.end(), [](auto const& a, auto const& b) {
+    return a.first != b.first ? a.first > b.first : a.second.address < b.second.address;
+  });
   auto left_bytes =
     ledger_.budget_bytes() - std::min(ledger_.budget_bytes(), ledger_.resident_bytes());
   auto const fits = std::find_if(slept.begin(), slept.end(), [&](auto const& each) {
