@@ -25,6 +25,10 @@ from rmm_uvm._lib.limits import managed_limit_bytes
 
 from .leftovers import Before, let_go_of_failure
 
+# Threads of OpenMP wait for each other by spinning, at the end of each small operation: tests of
+# torch took 40 times as long where something else ran. Read at torch's import, also by programs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # No example database and no random choice of examples: a test fails on every run or on none.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 # Looks for more, for minutes: `--hypothesis-profile=long --timeout=0`.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 MODULES = [
     "driver",
     "pending",
@@ -59,14 +60,15 @@ def test_examples_were_found() -> None:
     }
 
 
-@pytest.mark.timeout(400)
 def test_stubs_agree_with_the_built_modules(tmp_path: Path) -> None:
     result = subprocess.run(
+        # The configuration leaves out libraries that would take half a minute to read.
         [sys.executable, "-P", "-m", "mypy.stubtest", "--ignore-missing-stub"]
+        + ["--mypy-config-file", str(REPOSITORY / "pyproject.toml")]
         + [f"rmm_uvm._lib.{name}" for name in MODULES],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=100,
         check=False,
         cwd=tmp_path,
     )
