@@ -220,11 +220,15 @@ def test_page_without_bokeh_is_refused_in_one_line(monkeypatch: pytest.MonkeyPat
         planned().html()
 
 
-def test_files_are_written_whole_or_refused(tmp_path: Path) -> None:
+def test_files_are_written_whole_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = planned()
+    html = plan.html()
+    monkeypatch.setattr(type(plan), "html", lambda _: html)  # each page has names of its own
     plan.save_html(tmp_path / "plan.html")
     plan.save_json(tmp_path / "plan.json")
-    assert (tmp_path / "plan.html").read_text() == plan.html() or len(plan.html()) > 1000
+    assert (tmp_path / "plan.html").read_text() == html
     assert (tmp_path / "plan.json").read_text() == plan.to_json() + "\n"
     with pytest.raises(DataError, match="cannot be written"):
         plan.save_json(tmp_path / "nowhere" / "plan.json")

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rmm_uvm.run.tidying import temporary_folder
 
 PROGRAM = """
@@ -53,6 +55,16 @@ def test_fork_that_is_terminated_takes_nothing_away(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[2] == "True"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = os.umask(0)
+    try:
+        with temporary_folder("rmm-uvm-test-") as folder:
+            assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
 
 
 def test_signal_is_the_systems_again_afterwards() -> None:
