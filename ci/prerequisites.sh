@@ -11,6 +11,8 @@
 #   make_environment NAME [EXTRAS]   installs rmm-uvm, and rmm-uvm-mortgage without a GPU, into
 #                             build/venv-NAME: sets $environment
 #   tree_seed                 prints a number for what is drawn by chance
+#   changed_since             prints the commit that a change begins after; nothing where nobody knows
+#   changed PATH...           whether the change has any of these, or nobody knows
 #
 # PYTHON and CXX choose another python3 and g++.
 
@@ -47,6 +49,25 @@ tree_seed() {
   local tree
   tree=$(git -C "$repository" rev-parse --verify --quiet 'HEAD^{tree}') || tree=1
   echo $((16#1${tree:0:7})) # never 0, which is no seed to libFuzzer
+}
+
+# CHANGED_SINCE, or where HEAD left origin/main. A clone of what is to land has left it nowhere.
+changed_since() {
+  local base
+  base=$(git -C "$repository" merge-base HEAD "${CHANGED_SINCE:-origin/main}" 2>/dev/null) || return 0
+  [ "$base" = "$(git -C "$repository" rev-parse HEAD)" ] && [ -z "${CHANGED_SINCE:-}" ] || echo "$base"
+}
+
+# changed_files BASE PATH...: also those that are not committed, and those that are gone.
+changed_files() {
+  git -C "$repository" diff --name-only "$1" -- "${@:2}"
+  git -C "$repository" ls-files -o --exclude-standard -- "${@:2}"
+}
+
+changed() {
+  local base
+  base=$(changed_since)
+  [ -z "$base" ] || [ -n "$(changed_files "$base" "$@")" ]
 }
 
 require_browser() {

@@ -2,13 +2,28 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs both packages and runs every test that needs no GPU: style, C++, Python, doctests and
-# notebooks; fuzzes every reader for some seconds. How long it takes is in CONTRIBUTING.md.
+# Installs both packages and tests a change where there is no GPU: style, C++, Python, doctests and
+# notebooks; fuzzes every reader for some seconds. Twelve minutes on two cores, what is downloaded
+# apart; what each minute buys, and what waits for the night, is in docs/measure/tests.md.
+#   ci/test.sh [--all]
+# --all leaves nothing to the night: tests marked `nightly`, all examples of properties, sanitizers and
+# clang-tidy wherever the change is. Other checks of the night are in ci/nightly.sh.
+# CHANGED_SINCE names the commit that the change begins after, by default where it left origin/main.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
 
 step() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
+
+chosen=(-m "not gpu and not nightly" --hypothesis-profile=few)
+tidy=--tidy-changed
+sanitized=sanitizers
+if [ "${1:-}" = --all ]; then
+  chosen=(-m "not gpu")
+  tidy=--tidy
+elif ! changed cpp rmm_uvm/_lib CMakeLists.txt pyproject.toml ci/test_cpp.sh tests/fuzz; then
+  sanitized=unity
+fi
 
 check_prerequisites
 export PATH=$PATH:/usr/sbin:/sbin # apt-get needs them, which may install what tests need
@@ -24,76 +39,60 @@ export PROGRAMS_SEED # of tests/stateful, and of the random programs in C++
 finished() {
   local status=0
   wait "$1" || status=$?
+  step "$2, from above"
   cat "$work/$2.log"
   return "$status"
+}
+
+# beside JOB COMMAND...: commands run to the end, each whether or not the last one failed. Signals end
+# the job at once, since it only ever waits.
+beside() {
+  local status=0 command
+  trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
+  trap 'exit 143' TERM
+  for command in "$@"; do
+    step "$command"
+    $command &
+    wait $! || status=$?
+  done
+  return "$status"
+}
+
+# With exec, so that the signal that ends a job reaches what it runs.
+cpp() { PYTHON=$builder/bin/python exec bash "$repository/ci/test_cpp.sh" "$sanitized"; }
+instructions() { PYTHON=$builder/bin/python exec bash "$repository/ci/check_instructions.sh"; }
+style() { exec bash "$repository/ci/check_style.sh" "$tidy"; }
+api() { exec bash "$repository/ci/build_api.sh"; }
+# The tests are for the installed package. In the repository's root Python would import the sources,
+# which have no compiled part: hence another directory, and -P.
+run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
+doctests() { run_pytest --doctest-modules --pyargs rmm_uvm rmm_uvm_mortgage; }
+fuzzing() {
+  local status=0
+  bash "$repository/ci/fuzz.sh" --short || status=$?
+  [ "$status" -eq 3 ] || return "$status" # 3: there is no atheris for this Python; the line is written
 }
 
 step "what to build with"
 make_builder
 
-# Installing waits for the network most of the time.
-step "C++ tests under the sanitizers; meanwhile the packages are installed"
-make_environment test test >"$work/install.log" 2>&1 &
-installing=$!
-environment=$repository/build/venv-test
-PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
-finished "$installing" install
-
-# It takes nobody's turn: half a minute of one core, which the next step leaves idle.
-PYTHON=$environment/bin/python nice -n 5 bash "$repository/ci/fuzz.sh" --short >"$work/fuzz.log" 2>&1 &
-fuzzing=$!
-
-step "instructions of the hot paths; meanwhile every reader is fuzzed"
-PYTHON=$builder/bin/python bash "$repository/ci/check_instructions.sh"
+step "the packages are installed; beside that, and beside the Python tests, C++ tests ($sanitized)"
+beside cpp >"$work/cpp.log" 2>&1 &
+cpp=$!
+make_environment test test
 export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
-
-# The tests are for the installed package. In the repository's root Python would import the sources,
-# which have no compiled part: hence another directory, and -P.
 cd "$work"
-run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
-# waited COMMAND...: so that a signal need not wait for the command.
-waited() {
-  "$@" &
-  wait $!
-}
-
-# Two jobs of about the same length. Tests of whole programs often wait: style goes beside them.
-apart=()
-for group in integration stateful published environments; do
-  apart+=("$repository/tests/$group")
-done
-beside() {
-  local status=0
-  trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
-  trap 'exit 143' TERM # at once, since it only ever waits
-  nice bash "$repository/ci/check_style.sh" --tidy >style.log 2>&1 & # C++ as the tests were built
-  local style=$!
-  step "tests of whole programs, notebooks, states, environments and published tables"
-  waited run_pytest -m "not gpu" "${apart[@]}" || status=$?
-  step "doctests"
-  waited run_pytest --doctest-modules --pyargs rmm_uvm rmm_uvm_mortgage || status=$?
-  step "API reference"
-  waited bash "$repository/ci/build_api.sh" || status=$?
-  step "the oldest RMM that is supported, for CUDA 12; the newest, for CUDA 13, is beside everything else"
-  { waited bash "$repository/ci/wheels.sh" build && waited bash "$repository/ci/wheels.sh" test 12 26.6; } || status=$?
-  step "style"
-  finished "$style" style || status=$?
-  return "$status"
-}
-
-step "Python tests; meanwhile those of whole programs, doctests, API reference, style"
-status=0
-beside >beside.log 2>&1 &
+step "Python tests; beside them $tidy style, doctests, the API reference, instructions and fuzzing"
+# What is short and waits for nothing has the time that the tests leave.
+beside style doctests api instructions fuzzing >"$work/others.log" 2>&1 &
 others=$!
-run_pytest -m "not gpu" --durations 15 "${apart[@]/#/--ignore=}" "$repository/tests" || status=$?
-step "the others, from above"
-finished "$others" beside || status=$?
-step "fuzzing, from above"
-fuzzed=0
-finished "$fuzzing" fuzz || fuzzed=$?
-# 3: there is no atheris for this Python; the line is written.
-[ "$fuzzed" -eq 0 ] || [ "$fuzzed" -eq 3 ] || status=$fuzzed
+status=0
+# One queue of files for two workers, in this order: those of unit tests, which are short, come last.
+run_pytest "${chosen[@]}" --durations 15 -n 2 --dist loadfile --no-loadscope-reorder \
+  "$repository/tests" || status=$?
+finished "$cpp" cpp || status=$?
+finished "$others" others || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 
 step "done"

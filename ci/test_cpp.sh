@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds and runs the C++ tests.
-#   ci/test_cpp.sh [plain|asan|tsan|sanitizers|all|benchmark [FILE]]     default: plain
-# plain      every test
+#   ci/test_cpp.sh [plain|unity|asan|tsan|sanitizers|all|benchmark [FILE]]     default: plain
+# plain      every test, each file compiled alone
+# unity      every test, ten files at a time: what CI runs where no C++ is changed
 # asan       every test under the address and undefined-behaviour sanitizers
 # tsan       the concurrency tests under the thread sanitizer
-# sanitizers these two: what CI runs, since asan has every test
+# sanitizers these two: what CI runs where C++ is changed, since asan has every test
 # all        all three
 # benchmark  cost of allocate + free; writes FILE or benchmarks/results/cpp_allocate_free.json
 # PROGRAMS_SEED makes the same random programs again; otherwise they are others each time.
@@ -22,6 +23,7 @@ readonly variant=${1:-plain}
 readonly asked=${2:-}
 readonly build=build/cpp
 readonly quick="-O0 -g1"  # tests are small: compiling them is what takes time
+readonly every=(core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests)
 jobs=$(nproc)
 launcher=() # of the tests
 
@@ -75,7 +77,7 @@ configure() {
 # build_variant NAME SANITIZERS OPTIONS TARGET...
 build_variant() {
   configure "$1" "$2" "$3"
-  ninja -C "$build/$1" --quiet "${@:4}"
+  ninja -C "$build/$1" -j "$jobs" --quiet "${@:4}"
 }
 
 # run_tests NAME CTEST_OPTION...: what failed is shown whole, of the rest the numbers.
@@ -94,12 +96,17 @@ run_tests() {
 }
 
 plain() {
-  build_variant plain "" "$quick" core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests
+  build_variant plain "" "$quick" "${every[@]}"
   run_tests plain --output-on-failure
 }
 
+unity() {
+  build_variant unity "" "$quick" "${every[@]}"
+  run_tests unity --verbose
+}
+
 asan() {
-  build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests
+  build_variant asan address,undefined "$quick" "${every[@]}"
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
 }
 
@@ -134,11 +141,11 @@ PYTHON_END
 }
 
 case $variant in
-  plain | asan | tsan | benchmark) selected=("$variant") ;;
+  plain | unity | asan | tsan | benchmark) selected=("$variant") ;;
   sanitizers) selected=(asan tsan) ;;
   all) selected=(plain asan tsan) ;;
   *)
-    say "unknown variant '$variant': plain, asan, tsan, sanitizers, all or benchmark"
+    say "unknown variant '$variant': plain, unity, asan, tsan, sanitizers, all or benchmark"
     exit 2
     ;;
 esac

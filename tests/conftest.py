@@ -31,6 +31,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # No example database and no random choice of examples: a test fails on every run or on none.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+# What CI runs for a change; the night has all examples.
+hypothesis.settings.register_profile(
+    "few", derandomize=True, deadline=None, database=None, max_examples=20
+)
 # Looks for more, for minutes: `--hypothesis-profile=long --timeout=0`.
 hypothesis.settings.register_profile("long", deadline=None, database=None, max_examples=5000)
 hypothesis.settings.load_profile("fixed")

@@ -83,6 +83,7 @@ def sizes() -> tuple[int, str]:
 # --- local_cluster -----------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)  # half a minute on two free cores
 def test_sixteen_simulated_workers_each_do_a_task_on_more_data_than_fit() -> None:
     with local_cluster(16) as cluster, Client(cluster) as client:

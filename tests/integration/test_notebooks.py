@@ -113,6 +113,7 @@ def test_quickstart_in_a_fresh_kernel_runs_out_of_memory_and_then_completes(
     assert "'prefetch_calls': 0" in text
 
 
+@pytest.mark.nightly
 def test_mortgage_in_a_fresh_kernel_completes_where_the_fixed_pool_does_not(
     kernel_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +206,7 @@ def test_past_the_edge_in_a_fresh_kernel_moves_less_and_drops_what_is_dead(
     assert "Warning" not in text
 
 
+@pytest.mark.nightly
 def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
     kernel_directory: Path,
 ) -> None:
@@ -220,6 +222,7 @@ def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
     assert "Warning" not in text
 
 
+@pytest.mark.nightly
 def test_recommender_in_a_fresh_kernel_hits_more_once_hot_rows_are_together(
     kernel_directory: Path,
 ) -> None:

@@ -17,7 +17,16 @@ Script = Callable[[str], ModuleType]
 NAMES = tuple(sorted(path.stem for path in (SCRIPTS / "data").glob("*.json")))
 
 
-@pytest.fixture(scope="module", params=NAMES)
+WHOLE_NETWORKS = {"g10_networks", "gcn_epochs"}  # simulated for seconds
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.nightly) if name in WHOLE_NETWORKS else name
+        for name in NAMES
+    ],
+)
 def table(request: pytest.FixtureRequest, script: Script) -> Any:
     """Run a table as its script does."""
     return script(request.param).table()

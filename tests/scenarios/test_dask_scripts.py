@@ -39,6 +39,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]
     return done.returncode, json.loads(file.read_text())
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_scripts_run_on_stock_workers_and_on_ours(whole: tuple[int, dict[str, Any]]) -> None:
     status, result = whole
@@ -50,6 +51,7 @@ def test_scripts_run_on_stock_workers_and_on_ours(whole: tuple[int, dict[str, An
     assert set(result["ratios"]) == set(benchmark.SCRIPTS)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_scripts_run_where_our_pool_is_and_stock_has_none(
     whole: tuple[int, dict[str, Any]],
@@ -60,6 +62,7 @@ def test_scripts_run_where_our_pool_is_and_stock_has_none(
     assert not any("UvmResourceAdaptor" in one["resource"] for one in stock)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_answers_are_of_as_many_rows_as_the_scripts_make(
     whole: tuple[int, dict[str, Any]],
@@ -70,6 +73,7 @@ def test_answers_are_of_as_many_rows_as_the_scripts_make(
     assert answers["array"]["sum"] == pytest.approx(400 * 400, rel=0.01)  # twice a mean of a half
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("what", "name", "missed"),

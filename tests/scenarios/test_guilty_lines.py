@@ -12,8 +12,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,12 +117,15 @@ CHANGES: dict[str, tuple[Change, int, str]] = {
 }
 # torch takes seconds to import.
 _IN_PARTS = ("loop", "leak", "merge", "two_libraries")
-CASES = [
-    (name, change)
-    for name in (*FAULTS, *NEIGHBOURS)
-    for change in CHANGES
-    if name in _IN_PARTS or change in ("as it is", "all")
-]
+
+
+def cases(names: Iterable[str]) -> Iterator[Any]:
+    """Yield a program and what changes in it: everything at once, and at night each alone."""
+    for name in names:
+        for change in CHANGES:
+            if name in _IN_PARTS or change in ("as it is", "all"):
+                marks = () if change == "all" else pytest.mark.nightly
+                yield pytest.param(name, change, marks=marks)
 
 
 def ran(folder: Path, name: str, change: str) -> Ran:
@@ -152,20 +154,9 @@ def ran(folder: Path, name: str, change: str) -> Ran:
     return Ran(report["lines"], done.stderr, guilty)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Ran]:
-    """Run all of them, two at a time, the slow ones first."""
-    cases = sorted(CASES, key=lambda case: case[0] != "training")
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda case: ran(tmp_path_factory.mktemp(case[0]), *case), cases)
-        return dict(zip(cases, done, strict=True))
-
-
-@pytest.mark.parametrize(("name", "change"), [case for case in CASES if case[0] in FAULTS])
-def test_the_guilty_line_is_the_first(
-    runs: dict[tuple[str, str], Ran], name: str, change: str
-) -> None:
-    figures, text, guilty = runs[name, change]
+@pytest.mark.parametrize(("name", "change"), list(cases(FAULTS)))
+def test_the_guilty_line_is_the_first(tmp_path: Path, name: str, change: str) -> None:
+    figures, text, guilty = ran(tmp_path, name, change)
     first = figures["culprits"][0]
     assert (first["line"], first["fault"]) == (guilty, FAULTS[name].fault)
     _, _, told = text.partition("rmm_uvm: simulated")
@@ -174,11 +165,11 @@ def test_the_guilty_line_is_the_first(
     assert any(first["told"].partition(",")[0] in line for line in opening)
 
 
-@pytest.mark.parametrize(("name", "change"), [case for case in CASES if case[0] in NEIGHBOURS])
+@pytest.mark.parametrize(("name", "change"), list(cases(NEIGHBOURS)))
 def test_a_program_without_a_fault_has_no_guilty_line(
-    runs: dict[tuple[str, str], Ran], name: str, change: str
+    tmp_path: Path, name: str, change: str
 ) -> None:
-    figures, text, _ = runs[name, change]
+    figures, text, _ = ran(tmp_path, name, change)
     assert figures["culprits"] == []
     assert figures["by_line"]
     assert "look here first" not in text

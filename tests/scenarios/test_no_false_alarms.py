@@ -98,7 +98,9 @@ class RandomProgram:
         return self._random.sample(self._live, self._random.randint(0, len(self._live)))
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize(
+    "batch", [0, 1, *(pytest.param(number, marks=pytest.mark.nightly) for number in range(2, 10))]
+)
 def test_random_programs_that_fit_hear_nothing(batch: int) -> None:
     for seed in range(batch * 100, batch * 100 + 100):
         program = RandomProgram(seed, factor=1.0)

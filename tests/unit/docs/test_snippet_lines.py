@@ -93,7 +93,7 @@ WRONG: Mapping[str, str] = {
     "ci/fuzz.sh --no": "ci/fuzz.sh takes",
     "ci/fuzz.sh 60 nothing": "ci/fuzz.sh takes",
     "ci/test_gpu.sh [tests|nothing]": "ci/test_gpu.sh takes",
-    "ci/test.sh all": "ci/test.sh takes no argument",
+    "ci/test.sh all": "ci/test.sh takes [--all]",
     "ci/nothing.sh": "there is no ci/nothing.sh",
     "export UCX_TLSS=rc": "UCX takes no UCX_TLSS=rc",
     "export UCX_LOG_LEVEL=loud": "UCX takes no UCX_LOG_LEVEL=loud",

@@ -193,6 +193,7 @@ def test_generated_data_are_used_again(tmp_path: Path) -> None:
     assert (directory / "perf/Performance_2000Q1.txt").stat().st_mtime_ns == made
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_compare_prints_both_tables_and_writes_all_runs(
     mortgage_data: Path, tmp_path: Path
