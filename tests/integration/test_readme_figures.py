@@ -107,40 +107,33 @@ def test_what_was_counted_on_a_gpu_was_exact() -> None:
     assert attached["let go within a second of the exit"] is True
 
 
-MISSED: dict[str, list[str]] = {
-    "dask_results": ["1 GiB, ours, GB/s"],
-    "lines_cost": ["nanoseconds of an allocation and its free"],
-    "ledger_cost": [
-        "1 block, 64 GiB kept / 1 GiB",
-        "use of 2 MiB, 256 GiB kept / 16 GiB",
-        "fits: calls a second, 8 threads / 1",
-        "fits: processor time of a call, 8 threads / 1",
-    ],
-    "recycled_memory": ["ours / Prefetch(Pool(Managed))"],
-    # `repeat` without `ahead` takes 3 % less, since kernels wait for what another stream brings.
-    "residency_policies": ["the default wins on the recordings"],
-    "residency_discards": [
-        "fir, 2x: time against fetching, the paper's programs simulated",
-        "hash join, 2x: time against fault-driven, the paper's ratio",
-        "hash join, 3x: time against fault-driven, the paper's ratio",
-    ],
-    "migration_threads": ["fetching, against whole mappings"],
-    "neighbors_interference_before": ["slowdown of etl"],
-    "torch_fits": [
-        "gpt2-medium bf16: everything fits, managed / native",
-        "resnet152 bf16: everything fits, managed / native",
-        "resnet152 fp32: everything fits, managed / native",
-    ],
-}
-"""What is not reached yet, by result; the documents that name a result have the figures."""
-
-
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "benchmarks/results").glob("*.json")))
-def test_every_bound_that_a_result_names_is_reached(path: Path) -> None:
-    """A figure that is missed stays on record; this list says which."""
-    missed = [
-        name
-        for name, verdict in json.loads(path.read_text()).get("verdicts", {}).items()
-        if verdict is False or (isinstance(verdict, dict) and verdict.get("reached") is False)
-    ]
-    assert missed == MISSED.get(path.stem, [])
+def test_first_table_of_the_readme_has_the_figures_of_the_loop() -> None:
+    loop, others = result("past_the_edge_cudf"), result("past_the_edge_cudf_alternatives")
+    seconds = {
+        one["side"]: f"{one['seconds']:.2f}"
+        for told in (others, loop)  # what both have is the loop's
+        for one in told["sides"]
+        if "seconds" in one
+    }
+    rows = {
+        "all in device memory, which is more than the budget": "resident",
+        "**rmm-uvm, with that one line**": "default",
+        (
+            "by hand, with pinned memory and a pool of that size: the next frame copied in "
+            "meanwhile / each before its use"
+        ): "by-hand-buffered by-hand",
+        "managed memory by page faults": "fault-driven",
+        (
+            "one run each, under a limit of RMM: pinned memory read in place / "
+            "cudf-polars streaming / Dask-CUDA spilling"
+        ): "pinned-behind polars-streaming dask-spilling",
+    }
+    for words, sides in rows.items():
+        figures = " / ".join(seconds[side] for side in sides.split())
+        figures = f"**{figures}**" if sides == "default" else figures
+        assert f"| {words} | {figures} |" in README
+    assert "| cuDF's spilling | MemoryError |" in README
+    failed = {run["failed"] for run in others["runs"] if run["side"] == "cudf-spilling"}
+    assert all(why.startswith("MemoryError") for why in failed)
+    assert failed
+    assert loop["environment"]["commit"].startswith("a89f6875")
