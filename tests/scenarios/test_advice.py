@@ -29,10 +29,11 @@ def test_advised_settings_are_never_slower_than_the_defaults(
     assert rows[0].device_bytes < rows[0].peak_bytes <= rows[-1].device_bytes
     for row in rows:
         assert row.advised_seconds <= row.default_seconds, row
-    # What fits costs next to nothing with the pool as advised, what does not costs something. (With
-    # the defaults a pool may spread data that fit over more slabs than the card holds.)
+    # What fits costs next to nothing, what does not costs something. With the defaults the pool of
+    # the loop spreads data that fit over more slabs than the card holds.
     assert rows[-1].advised_seconds * 100 < rows[0].advised_seconds
-    assert rows[-1].default_seconds * 3 < rows[0].default_seconds
+    less = 4 if name == "etl loop" else 100
+    assert rows[-1].default_seconds * less < rows[0].default_seconds
 
 
 def test_settings_against_the_advice_can_be_slower(programs: ModuleType) -> None:

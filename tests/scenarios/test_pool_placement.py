@@ -261,7 +261,7 @@ def test_what_the_document_says_of_rules_holds() -> None:
         of = {program: one["moved"] for program, one in found[name].items()}
         if name not in ("resident first", "all three"):
             moved = {one: of[one] for one in of if "small" not in one and one != "mortgage"}
-            assert all(part > 0.98 for part in moved.values())
+            assert all(part > 0.985 for part in moved.values())  # 1.4 % is the most it spares
     resident = found["resident first"]
     assert 0.965 <= resident["mortgage"]["moved"] < 0.975
     assert 0.885 <= resident["hash join"]["moved"] < 0.895
