@@ -12,6 +12,7 @@ from ..scenarios.residency_scripts import script
 from ..support.copied_rounds import LINK_BYTES_PER_SECOND, Rounds, copies_of_the_cpu
 
 ROUNDS = 12
+pytestmark = pytest.mark.nightly  # whole networks, simulated
 
 
 @pytest.fixture
