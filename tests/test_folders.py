@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The unit tests of a folder of the package lie in the folder of that name."""
+"""The unit tests of a folder of the package lie in the folder of that name; names are short."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -41,3 +42,13 @@ def test_misplaced_tests_are_found(tmp_path: Path) -> None:
         (unit / path).parent.mkdir(parents=True, exist_ok=True)
         (unit / path).touch()
     assert misplaced(unit, package) == ["a/e", "g"]
+
+
+def test_names_of_tests_are_under_80_characters() -> None:
+    names = [
+        name
+        for path in (REPOSITORY / "tests").rglob("*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+    ]
+    assert [name for name in names if len(name) >= 80] == []
+    assert len(names) > 4000

@@ -53,7 +53,7 @@ def test_measured_rates_are_those_of_a_gpu(measurement: Measurement) -> None:
     assert machine.remote_bytes_per_ns < 1.1 * machine.to_device_bytes_per_ns
 
 
-def test_measured_migrations_are_slower_than_copies_and_faults_slower_than_prefetches(
+def test_measured_migrations_are_slower_than_copies_and_faults_than_prefetches(
     measurement: Measurement,
 ) -> None:
     figures = measurement.figures

@@ -347,7 +347,7 @@ def test_large_frames_that_change_places_lose_no_byte() -> None:
     assert statistics.resident_bytes <= budget_bytes
 
 
-def test_frames_that_are_read_leave_without_a_copy_and_lose_no_byte_written_unannounced() -> None:
+def test_frames_that_are_read_leave_without_a_copy_and_lose_no_byte_written() -> None:
     mr = rmm_uvm.managed_pool(
         initial_pool_size=POOL_BYTES,
         maximum_pool_size=POOL_BYTES,

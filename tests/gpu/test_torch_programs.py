@@ -76,7 +76,7 @@ def run_huggingface(what: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-def test_program_under_run_torch_has_its_losses_past_the_budget_and_is_told_what_moved() -> None:
+def test_program_under_run_torch_has_its_losses_and_is_told_what_moved() -> None:
     train = HERE / "train.py"  # which is not changed for it
     expected, _ = printed(train)
     words = ["-m", "rmm_uvm", "run", "--torch", "--device-budget", "160MiB"]

@@ -183,7 +183,7 @@ def test_scheduler_without_bokeh_has_no_page_and_says_what_to_install(
     asyncio.run(run())
 
 
-def test_plugin_that_a_client_registers_adds_the_page_and_unregistering_takes_it_away(
+def test_plugin_that_is_registered_adds_the_page_and_unregistering_takes_it_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> None:

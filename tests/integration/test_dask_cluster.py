@@ -297,7 +297,7 @@ def test_worker_that_comes_back_has_the_pool_again(
     assert found[1] is False
 
 
-def test_worker_that_comes_back_and_cannot_have_the_pool_is_not_started_again_and_again(
+def test_worker_that_comes_back_and_cannot_have_the_pool_is_not_started_for_ever(
     cluster_of_dask: tuple[LocalCluster, Client],
 ) -> None:
     cluster, client = cluster_of_dask

@@ -222,7 +222,7 @@ def test_worker_without_rmm_does_not_start_and_says_what_to_install(cluster: Loc
     assert "rmm" in line
 
 
-def test_worker_without_the_package_is_told_of_by_name_when_the_plugin_is_registered(
+def test_worker_without_the_package_is_named_when_the_plugin_is_registered(
     cluster: LocalCluster,
 ) -> None:
     with (

@@ -65,7 +65,7 @@ async def looked(worker: Worker) -> Status:
     return worker.status
 
 
-def test_worker_whose_data_left_the_device_is_paused_and_resumes_when_they_are_freed() -> None:
+def test_worker_whose_data_left_is_paused_and_resumes_when_they_are_freed() -> None:
     async def test(worker: Worker) -> None:
         assert await looked(worker) == Status.running
         data = allocated(LIMIT_BYTES)

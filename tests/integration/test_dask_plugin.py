@@ -161,7 +161,7 @@ def test_plugin_registered_again_with_the_same_settings_keeps_the_pool() -> None
     on_a_worker(test)
 
 
-def test_plugin_with_other_settings_makes_the_pool_again_when_nothing_is_alive_in_it() -> None:
+def test_plugin_with_other_settings_makes_the_pool_again_when_nothing_is_alive() -> None:
     async def test(client: Client, worker: Worker) -> None:
         await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
         await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
@@ -170,7 +170,7 @@ def test_plugin_with_other_settings_makes_the_pool_again_when_nothing_is_alive_i
     on_a_worker(test)
 
 
-def test_plugin_with_other_settings_is_refused_while_memory_is_alive_and_the_pool_stays() -> None:
+def test_plugin_with_other_settings_is_refused_while_memory_is_alive() -> None:
     async def test(client: Client, worker: Worker) -> None:
         await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
         first = rmm_uvm.current_installation()
@@ -219,7 +219,7 @@ def test_plugin_that_sets_transfers_alone_is_heard() -> None:
     on_a_worker(test, preload=True)
 
 
-def test_pool_that_cannot_be_installed_is_an_error_at_the_client_with_the_workers_line() -> None:
+def test_pool_that_cannot_be_installed_is_an_error_at_the_client() -> None:
     async def test(client: Client, worker: Worker) -> None:
         with pytest.raises(ConfigurationError, match=r"initial_pool_size is 1\.00 PiB, over"):
             await client.register_plugin(UvmPlugin(initial_pool_size="1PiB"))

@@ -124,7 +124,7 @@ def test_worse_row_misses_a_verdict(change: dict[str, Any]) -> None:
     assert not all(verdict["reached"] for verdict in consolidation.verdicts(rows).values())
 
 
-def test_every_technique_has_figures_and_those_past_libcuda_need_devices_that_have_it() -> None:
+def test_every_technique_has_figures_where_devices_have_what_it_needs() -> None:
     assert all("speedup" in row for row in KEPT["rows"])
     libcuda = {way.name: not way.budget["direct"] for way in consolidation.WAYS}
     assert [name for name, only in libcuda.items() if only] == [

@@ -205,7 +205,7 @@ if not {ends}:
     assert done.stdout.split("\n")[:-1] == (left or [""]), done.stderr
 
 
-def test_thread_of_ours_that_one_of_ours_begins_has_the_usual_signals_of_the_program() -> None:
+def test_thread_that_one_of_ours_begins_has_the_usual_signals_of_the_program() -> None:
     usual: list[set[int]] = []
 
     def begin_another() -> None:

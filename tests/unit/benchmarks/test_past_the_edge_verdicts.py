@@ -277,7 +277,7 @@ def test_page_tables_are_looked_at_beside_another_run(rows: Rows) -> None:
     assert "of the budget lay beyond it, by the page tables" in rows.ratio()["reasons"][0]
 
 
-def test_watched_run_that_moved_other_bytes_does_not_count_and_neither_does_the_timed_one(
+def test_watched_run_that_moved_other_bytes_does_not_count_nor_the_timed_one(
     rows: Rows,
 ) -> None:
     rows.watch()

@@ -320,7 +320,7 @@ def test_policy_is_no_mistake_where_workers_have_their_budget_from_elsewhere(
         plan(around=Surroundings(section=none), **asked)
 
 
-def test_flag_of_the_configuration_comes_before_its_section_and_not_before_a_keyword() -> None:
+def test_flag_of_the_configuration_comes_before_its_section_not_before_a_keyword() -> None:
     around = Surroundings(
         section={"device-budget": "1TiB"}, worker_preload_argv=["--device-budget", "32MiB"]
     )

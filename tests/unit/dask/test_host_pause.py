@@ -63,7 +63,7 @@ def test_memory_that_is_told_has_what_was_evicted_and_is_not_mapped(
     assert reader() == told
 
 
-def test_library_that_was_loaded_before_anything_was_evicted_is_not_taken_for_the_pool(
+def test_library_that_was_loaded_before_an_eviction_is_not_taken_for_the_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reader = host_pause.WithEvicted(lambda: 1000)

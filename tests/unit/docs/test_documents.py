@@ -52,7 +52,7 @@ def test_metrics_name_every_statistic() -> None:
     assert {*driver_counts(device), *SAMPLE_DTYPE.names} <= named
 
 
-def test_document_that_a_simulated_device_refers_to_has_its_statistics_field_by_field() -> None:
+def test_document_that_a_simulated_device_names_has_its_statistics_by_field() -> None:
     source = (REPOSITORY / "rmm_uvm/_lib/sim.pyx").read_text()
     (name,) = re.findall(r"Field by field in\s+``docs/([\w/-]+\.md)``", source)
     _, _, section = document(name).partition("## Simulated device: `device.statistics()`\n")

@@ -396,7 +396,7 @@ def test_examine_integrated_device_tells_that_its_memory_is_the_hosts() -> None:
     )
 
 
-def test_examine_integrated_device_without_concurrent_access_is_not_said_to_be_a_card() -> None:
+def test_examine_integrated_device_without_concurrent_access_is_no_card() -> None:
     orin = device(name="Orin", integrated=True, concurrent_managed_access=False)
     report = examined(cuda=cuda(orin))
     for name in ("concurrent_managed_access", "discard"):

@@ -93,7 +93,7 @@ def test_device_has_what_is_said_to_work_on_it() -> None:
     assert has == {name: bool(value) for name, value in said.items()}
 
 
-def test_device_lacks_what_is_said_not_to_work_and_the_other_one_that_is_named_has_it() -> None:
+def test_device_lacks_what_is_said_not_to_work_and_the_one_that_is_named_has_it() -> None:
     def exported(driver: Any) -> object:
         pool = rmm_uvm.ipc_pool("4MiB", driver=driver)
         return pool.export(rmm.DeviceBuffer(size=4096, mr=pool))

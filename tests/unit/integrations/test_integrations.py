@@ -142,7 +142,7 @@ def test_cupy_allocator_that_cudf_sets_while_it_is_imported_is_ours_again(
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "rmm's own"])
-def test_cupy_memory_that_is_garbage_with_its_stream_is_freed_before_the_stream_ends(
+def test_cupy_memory_that_is_garbage_with_its_stream_is_freed_before_its_end(
     monkeypatch: pytest.MonkeyPatch, *, ours: bool
 ) -> None:
     from rmm.allocators.cupy import rmm_cupy_allocator

@@ -111,7 +111,7 @@ def test_workload_that_the_pool_cannot_hold_is_a_no_to_both_whatever_replays_say
     )
 
 
-def test_pool_that_runs_out_on_a_card_with_room_asks_for_no_host_memory_for_what_fits() -> None:
+def test_pool_that_runs_out_on_a_card_with_room_asks_for_no_host_memory() -> None:
     # GIVEN a card that holds all that is allocated at a time, and one that does not
     roomy, tight = (
         splitting(asked(10.0, size, host_bytes=1 << 20)._replace(pool_fails=True)).text

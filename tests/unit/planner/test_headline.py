@@ -104,9 +104,7 @@ def test_headline_says_where_only_the_defaults_run_out() -> None:
     assert "in every way" not in text
 
 
-def test_headline_says_that_what_is_enough_is_so_for_the_defaults_where_others_are_advised() -> (
-    None
-):
+def test_headline_says_what_is_enough_for_the_defaults_where_others_are_advised() -> None:
     assert "With the default settings" not in helps_text(planned())
     text = helps_text(planned(replay=FakeReplay({"never": 0.5})))
     assert re.search(r"With the default settings [\d.]+ GiB are enough", text)

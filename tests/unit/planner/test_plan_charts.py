@@ -48,7 +48,7 @@ def test_nothing_is_broken_where_no_card_runs_out_of_memory() -> None:
         assert not any(map(math.isnan, drawn))
 
 
-def test_what_is_advised_has_marks_and_no_line_which_would_pass_cards_that_were_not_tried() -> None:
+def test_what_is_advised_has_marks_and_no_line_over_cards_that_were_not_tried() -> None:
     plan = planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})
     (line,) = heights(plan, "Line")
     assert line == [slow for _, slow in plan.curve]

@@ -54,7 +54,7 @@ def planned(
     )
 
 
-def test_predicted_time_is_the_recorded_one_and_what_migrates_more_than_if_it_fitted() -> None:
+def test_predicted_time_is_the_recorded_one_and_what_migrates_beyond_fitting() -> None:
     plan = planned()
     small, large = plan.cards
     assert large.defaults.predicted_seconds == plan.fitting_seconds == 10.0
@@ -290,7 +290,7 @@ def test_json_has_every_figure_and_no_numpy() -> None:
     assert others == [None, None]
 
 
-def test_search_ends_at_a_block_and_finds_nothing_below_a_card_that_is_always_too_small() -> None:
+def test_search_ends_at_a_block_and_finds_nothing_below_a_card_too_small() -> None:
     assert smallest_capacity(lambda size: None, 64 * MIB, 1.25) is None
     assert smallest_capacity(lambda size: 1.3, 64 * MIB, 1.25) is None
     assert smallest_capacity(lambda size: 1.0, 64 * MIB, 1.25, steps=40) == 2 * MIB

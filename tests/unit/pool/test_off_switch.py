@@ -48,7 +48,7 @@ def plain() -> Iterator[rmm.mr.DeviceMemoryResource]:
 
 
 @pytest.mark.usefixtures("switched_off")
-def test_monitor_of_a_call_that_was_left_out_ends_with_the_next_call_and_with_restore() -> None:
+def test_monitor_of_a_call_left_out_ends_with_the_next_call_and_with_restore() -> None:
     first, second = install(monitor=True), install(monitor=True)
     assert first.monitor is not None
     assert second.monitor is not None

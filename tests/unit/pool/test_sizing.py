@@ -48,7 +48,7 @@ def test_default_maximum_with_little_host_memory_is_the_free_device_memory() -> 
     assert sizes.maximum_reason == "free device memory; the host has less to back more"
 
 
-def test_default_maximum_without_concurrent_managed_access_is_the_free_device_memory() -> None:
+def test_default_maximum_without_concurrent_access_is_the_free_device_memory() -> None:
     sizes = plan(oversubscribable=False)
     assert sizes.maximum_bytes == 14 * GIB
     assert "no concurrent managed access" in sizes.maximum_reason

@@ -90,9 +90,7 @@ def test_advice_is_gone_when_the_memory_is_freed_and_handed_out_again(device: An
     assert mr.managed_mr.residency.advised_bytes == 0
 
 
-def test_advice_about_an_object_goes_with_the_first_of_its_buffers_where_they_share_a_block(
-    device: Any, mr: Any
-) -> None:
+def test_advice_goes_with_the_first_of_the_buffers_that_share_a_block(device: Any, mr: Any) -> None:
     first, second = mr.allocate(3 * MIB), mr.allocate(5 * MIB)
     assert second == first + 3 * MIB
     rmm_uvm.advise([(first, 3 * MIB), (second, 5 * MIB)], read_mostly=True, mr=mr)

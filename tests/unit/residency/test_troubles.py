@@ -113,7 +113,7 @@ def test_too_large_request_that_nobody_told_is_warned_of_at_the_restore() -> Non
     assert caught[0].filename == __file__
 
 
-def test_request_larger_than_the_device_is_warned_of_without_a_budget_that_is_refused() -> None:
+def test_request_larger_than_the_device_is_warned_of_without_a_refused_budget() -> None:
     mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="16MiB")
     mr.deallocate(mr.allocate(80 * MIB), 80 * MIB)
     with pytest.warns(BudgetWarning, match="80.00 MiB in whole blocks") as caught:

@@ -148,7 +148,7 @@ def test_storm_of_owners_beside_running_programs_loses_nothing() -> None:
     assert not any(node.devices[gpu].statistics()["managed_bytes"] for gpu in (2, 3))
 
 
-def test_gpu_that_cannot_be_reached_takes_nothing_and_one_that_is_not_there_is_refused() -> None:
+def test_gpu_that_cannot_be_reached_takes_nothing_and_a_missing_one_is_refused() -> None:
     node = rmm_uvm.simulated_node(4, DEVICE, "pairs", backing=True)
     with pytest.warns(NeighborWarning, match="GPUs 1 and 2 have no peer access"):
         alone = Program(node, 1, **evicting(2)).mr.managed_mr.residency

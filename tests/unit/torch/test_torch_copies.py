@@ -317,7 +317,7 @@ def test_by_default_nothing_of_it_is_reached(monkeypatch: pytest.MonkeyPatch) ->
         gradients(small_model())
 
 
-def test_what_lives_is_asked_for_a_few_times_a_round_and_its_height_is_found_all_the_same() -> None:
+def test_what_lives_is_asked_for_a_few_times_a_round_and_its_height_is_found() -> None:
     def asked(budget_bytes: int) -> tuple[int, int]:
         times = 0
 

@@ -113,7 +113,7 @@ def test_what_is_told_of_an_earlier_pool_still_counts(cuda: FakeTorchCuda) -> No
         assert memory.statistics()["segments"]["freed"] == freed + 1
 
 
-def test_pool_that_somebody_keeps_is_let_go_after_that_and_never_while_one_is_routed(
+def test_pool_that_is_kept_is_let_go_afterwards_and_never_while_one_is_routed(
     cuda: FakeTorchCuda,
 ) -> None:
     with rmm_uvm.torch.managed(mr=make_pool()) as memory:
@@ -129,7 +129,7 @@ def test_pool_that_somebody_keeps_is_let_go_after_that_and_never_while_one_is_ro
     assert not cuda.mistakes
 
 
-def test_pool_that_is_kept_for_longer_than_its_block_never_ends_while_another_is_routed(
+def test_pool_that_is_kept_beyond_its_block_never_ends_while_another_is_routed(
     cuda: FakeTorchCuda,
 ) -> None:
     with rmm_uvm.torch.managed(mr=make_pool()) as first:

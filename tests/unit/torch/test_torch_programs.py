@@ -250,7 +250,7 @@ def test_tensor_without_memory_of_its_own_is_passed_over(
     assert [str(each.message) for each in recwarn] == []
 
 
-def test_memory_that_the_host_cannot_hold_is_torchs_own_error_and_the_next_step_works(
+def test_memory_that_the_host_cannot_hold_is_torchs_error_and_the_next_step_works(
     cuda: FakeTorchCuda,
 ) -> None:
     with rmm_uvm.torch.managed(mr=make_pool(64), maximum="96MiB") as memory:

@@ -493,7 +493,7 @@ def test_module_whose_arguments_are_changed_later_is_not_run_again() -> None:
         assert trainer.recompute.statistics()["modules"] == 0
 
 
-def test_arguments_that_are_changed_only_once_it_is_run_again_are_an_error_of_torchs() -> None:
+def test_arguments_that_change_only_once_it_is_run_again_are_an_error_of_torchs() -> None:
     torch.manual_seed(0)
     model = Added()
     model.adds = False

@@ -297,7 +297,7 @@ def test_end_within_a_module_leaves_no_hook_behind() -> None:
         assert hooks_there() == before
 
 
-def test_end_while_another_thread_is_within_a_module_waits_for_it_with_the_last_hook() -> None:
+def test_end_while_another_thread_is_within_a_module_waits_with_the_last_hook() -> None:
     inside, may_go = threading.Event(), threading.Event()
     left: list[object] = []
 

@@ -40,7 +40,7 @@ def _warm(*processes: Process) -> None:
 
 
 @pytest.mark.parametrize("polls", [0, 3])
-def test_staged_sender_waits_for_the_default_stream_before_it_copies_and_copies_before_it_sends(
+def test_staged_sender_waits_for_the_default_stream_copies_and_then_sends(
     polls: int,
 ) -> None:
     one, other = Process(polls=polls), Process()
@@ -161,7 +161,7 @@ def test_chunk_is_announced_once_it_is_filled() -> None:
 
 
 @pytest.mark.parametrize("polls", [0, 3])
-def test_receiver_that_pulls_copies_after_what_was_queued_for_the_memory_of_its_frames(
+def test_receiver_that_pulls_copies_after_what_was_queued_for_its_frames(
     polls: int,
 ) -> None:
     one, other = Process(shares=True), Process(polls=polls)

@@ -105,7 +105,7 @@ class DeafChannel(InProcessChannel):
 
 
 @pytest.mark.parametrize("goes_away", [True, False])
-def test_receiver_that_goes_away_with_all_chunks_does_not_let_the_sender_wait_for_them(
+def test_receiver_that_goes_away_with_all_chunks_lets_no_sender_wait_for_them(
     goes_away: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel, "TURN_SECONDS", 1e6)  # both are posted before the other end runs
@@ -219,7 +219,7 @@ def test_transfer_that_is_cancelled_at_any_time_leaves_both_budgets_whole(
     pair.assert_sound()
 
 
-def test_chunks_of_a_broken_transfer_are_not_used_again_before_the_quarantine_is_over() -> None:
+def test_chunks_of_a_broken_transfer_are_used_again_after_the_quarantine_alone() -> None:
     pair = Pair()
     pair.here.break_after = MESSAGES - 2
     pair.run()

@@ -107,7 +107,7 @@ def test_no_finding_gives_no_warning() -> None:
     delivery.close()
 
 
-def test_warning_turned_into_an_error_surfaces_in_user_code_and_the_next_ones_follow() -> None:
+def test_warning_turned_into_an_error_surfaces_and_the_next_ones_follow() -> None:
     delivery = Delivery()
     with pytest.raises(EvictionWarning):
         elsewhere(delivery.deliver, [finding(), finding("amplification")])
