@@ -85,7 +85,7 @@ cd "$work"
 
 step "Python tests; beside them $tidy style, doctests, the API reference, instructions and fuzzing"
 # What is short and waits for nothing has the time that the tests leave.
-beside style doctests api instructions fuzzing >"$work/others.log" 2>&1 &
+beside doctests api instructions style fuzzing >"$work/others.log" 2>&1 &
 others=$!
 status=0
 # One queue of files for two workers, in this order: those of unit tests, which are short, come last.
