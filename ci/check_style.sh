@@ -5,7 +5,7 @@
 # Checks style and layers; changes nothing. Runs every check and then fails if one did.
 #   ci/check_style.sh [--tidy|--tidy-changed]
 # --tidy adds clang-tidy, which needs a build (any of ci/test_cpp.sh) and three minutes. --tidy-changed
-# does so for what is changed, or includes what is; where nobody knows what is, by the last commit.
+# checks only files that changed or include one that did; if the change is not known, the last commit.
 # PYTHON names the interpreter beside which the package and its `test` extra are installed; the
 # other tools are fetched into build/style at the versions below.
 set -uo pipefail
@@ -37,7 +37,7 @@ install_tools() {
     printf '%s' "${tools[*]}" >build/style/versions
 }
 
-# Sources in which a name of a file that is changed stands: its own, or in an #include.
+# Sources that changed, and those that include a header that did.
 changed_sources() {
   local base file
   base=$(changed_since)

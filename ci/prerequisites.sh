@@ -11,8 +11,8 @@
 #   make_environment NAME [EXTRAS]   installs rmm-uvm, and rmm-uvm-mortgage without a GPU, into
 #                             build/venv-NAME: sets $environment
 #   tree_seed                 prints a number for what is drawn by chance
-#   changed_since             prints the commit that a change begins after; nothing where nobody knows
-#   changed PATH...           whether the change has any of these, or nobody knows
+#   changed_since             prints the commit before the change; nothing if it is not known
+#   changed PATH...           whether any of these changed, or the change is not known
 #
 # PYTHON and CXX choose another python3 and g++.
 
@@ -51,14 +51,14 @@ tree_seed() {
   echo $((16#1${tree:0:7})) # never 0, which is no seed to libFuzzer
 }
 
-# CHANGED_SINCE, or where HEAD left origin/main. A clone of what is to land has left it nowhere.
+# CHANGED_SINCE, or the commit where HEAD left origin/main. A clone of main itself has none.
 changed_since() {
   local base
   base=$(git -C "$repository" merge-base HEAD "${CHANGED_SINCE:-origin/main}" 2>/dev/null) || return 0
   [ "$base" = "$(git -C "$repository" rev-parse HEAD)" ] && [ -z "${CHANGED_SINCE:-}" ] || echo "$base"
 }
 
-# changed_files BASE PATH...: also those that are not committed, and those that are gone.
+# changed_files BASE PATH...: also files that are not committed, and files that were removed.
 changed_files() {
   git -C "$repository" diff --name-only "$1" -- "${@:2}"
   git -C "$repository" ls-files -o --exclude-standard -- "${@:2}"

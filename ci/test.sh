@@ -6,9 +6,9 @@
 # notebooks; fuzzes every reader for some seconds. Twelve minutes on two cores, what is downloaded
 # apart; what each minute buys, and what waits for the night, is in docs/measure/tests.md.
 #   ci/test.sh [--all]
-# --all leaves nothing to the night: tests marked `nightly`, all examples of properties, sanitizers and
-# clang-tidy wherever the change is. Other checks of the night are in ci/nightly.sh.
-# CHANGED_SINCE names the commit that the change begins after, by default where it left origin/main.
+# --all adds tests marked `nightly`, all examples of properties, and sanitizers and clang-tidy on
+# everything. ci/nightly.sh runs it, and other checks.
+# CHANGED_SINCE names the commit before the change; by default that is where it left origin/main.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
@@ -44,8 +44,8 @@ finished() {
   return "$status"
 }
 
-# beside JOB COMMAND...: commands run to the end, each whether or not the last one failed. Signals end
-# the job at once, since it only ever waits.
+# beside COMMAND...: runs each command, also where one before it failed. A signal ends the job at
+# once, since the job only waits.
 beside() {
   local status=0 command
   trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
@@ -84,11 +84,11 @@ export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 cd "$work"
 
 step "Python tests; beside them $tidy style, doctests, the API reference, instructions and fuzzing"
-# What is short and waits for nothing has the time that the tests leave.
+# They use the time in which Python tests wait.
 beside doctests api instructions style fuzzing >"$work/others.log" 2>&1 &
 others=$!
 status=0
-# One queue of files for two workers, in this order: those of unit tests, which are short, come last.
+# One queue of files for two workers. Unit tests, whose files are short, come last.
 run_pytest "${chosen[@]}" --durations 15 -n 2 --dist loadfile --no-loadscope-reorder \
   "$repository/tests" || status=$?
 finished "$cpp" cpp || status=$?
