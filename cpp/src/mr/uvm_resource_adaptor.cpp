@@ -358,17 +358,29 @@ void* uvm_resource_adaptor_impl::allocate_past_slabs(cuda::stream_ref stream,
   if (bytes > maximum_bytes || allocated_bytes() > maximum_bytes - bytes) {
     refuse(bytes, exceeded);
   }
-  bool const quiet = residency_->driver().capturing(stream.get()) != capture_state::none;
+  auto& driver         = residency_->driver();
+  bool const quiet     = driver.capturing(stream.get()) != capture_state::none;
+  stream_handle handle = nullptr;
+  bool const discards  = !quiet && driver.own_stream(own_stream_use::frees, handle).ok();
+  cuda::stream_ref const own{static_cast<cudaStream_t>(handle)};
   pool_room::request const asked{quiet ? 0 : rmm::align_up(bytes, granularity)};
   std::vector<memory_range> were_empty;
-  auto* const ptr = take(stream, bytes, alignment, &were_empty);
-  if (!quiet) { discard_dead(); }
-  if (room.populated_bytes() > room.most_populated_bytes()) {
-    room.empty(were_empty);  // nobody was handed them
-    take_back(stream, ptr, bytes, alignment);
-    refuse(
-      bytes,
-      exceeded + ", in blocks of 2 MiB that take at most " + as_text(room.most_populated_bytes()));
+  auto* ptr           = take(stream, bytes, alignment, &were_empty);
+  auto const withdraw = [&] {
+    room.empty(std::exchange(were_empty, {}));  // nobody was handed them
+    take_back(stream, std::exchange(ptr, nullptr), bytes, alignment);
+  };
+  if (discards) { discard_some_dead(own); }
+  auto const most_bytes = room.most_populated_bytes();
+  for (auto const limit : {maximum_bytes + (most_bytes - maximum_bytes) / 2, most_bytes}) {
+    if (!discards || room.populated_bytes() <= limit) { continue; }
+    withdraw();
+    discard_dead(own, pool_room::unlimited, limit == most_bytes);
+    ptr = take(stream, bytes, alignment, &were_empty);  // of all that is free in any stream
+  }
+  if (room.populated_bytes() > most_bytes) {
+    withdraw();
+    refuse(bytes, exceeded + ", in blocks of 2 MiB that take at most " + as_text(most_bytes));
   }
   levels_->allocated(bytes);
   return ptr;
@@ -409,6 +421,16 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
   }
 
   [[nodiscard]] std::vector<memory_range> const& pieces() const noexcept { return pieces_; }
+  /** @brief The populated blocks in them. */
+  [[nodiscard]] std::vector<memory_range> dead() const
+  {
+    std::vector<memory_range> dead;
+    for (auto const& piece : pieces_) {
+      auto const blocks = from_.residency_->room().dead_in(piece);
+      dead.insert(dead.end(), blocks.begin(), blocks.end());
+    }
+    return dead;
+  }
 
  private:
   uvm_resource_adaptor_impl& from_;
@@ -417,42 +439,51 @@ class uvm_resource_adaptor_impl::borrowed_pieces {
 };
 
 /**
- * @brief Discards dead blocks in the largest free pieces, until populated blocks fit the maximum
- * and a part of it is free. So this is not done for every request.
+ * @brief Discards dead blocks in the largest free pieces.
  *
  * The pieces are taken from the pool for that, in a stream of ours. The pool has it wait for the
- * events of their last uses, whatever streams those were in, and hands them to nobody else. The
- * caller waits for them only where populated blocks take more than they may. Called with the lock
- * of `pool_room`.
+ * events of their last uses, whatever streams those were in, and hands them to nobody else.
+ * Afterwards they are in one list of the pool, which fits a request better than those of many
+ * streams: of these it takes the first that has any piece for it. Called with the lock of
+ * `pool_room`.
+ *
+ * @param enough bytes of dead blocks
+ * @param waits for the last uses; else nothing is discarded while they go on
  */
-void uvm_resource_adaptor_impl::discard_dead() noexcept
+void uvm_resource_adaptor_impl::discard_dead(cuda::stream_ref own,
+                                             std::size_t enough,
+                                             bool waits) noexcept
 try {
-  auto& driver         = residency_->driver();
-  auto& room           = residency_->room();
-  auto const part      = room.maximum_bytes() / 64;
-  auto const populated = room.populated_bytes();
-  auto const past      = std::max(discards_past_bytes_, room.maximum_bytes());
-  if (populated <= std::min(past, room.most_populated_bytes())) { return; }
-  stream_handle handle = nullptr;
-  if (!driver.own_stream(own_stream_use::frees, handle).ok()) { return; }
-  borrowed_pieces borrowed{*this, cuda::stream_ref{static_cast<cudaStream_t>(handle)}};
-  std::vector<memory_range> dead;
-  auto enough = populated - room.maximum_bytes() + part;
+  auto& driver = residency_->driver();
+  auto& room   = residency_->room();
+  borrowed_pieces borrowed{*this, own};
   for (auto const& piece : free_pieces_largest_first()) {
+    if (piece.bytes < va_block_bytes && room.dead_in(piece).empty()) { continue; }
     auto const taken = borrowed.take(piece.bytes);
     if (!taken) { continue; }
     for (auto const& blocks : room.dead_in(*taken)) {
-      dead.push_back(blocks);
       enough -= std::min(enough, blocks.bytes);
     }
     if (enough == 0) { break; }
   }
-  bool const waits = populated > room.most_populated_bytes();
-  bool const done  = waits ? driver.synchronize(handle).ok() : driver.idle(handle);
+  auto const dead = borrowed.dead();
+  bool const done = waits ? driver.synchronize(own.get()).ok() : driver.idle(own.get());
   if (done && residency_->drop_dead(dead)) { room.empty(dead); }
-  discards_past_bytes_ = room.populated_bytes() + part;
+  discards_past_bytes_ = room.populated_bytes() + room.maximum_bytes() / 64;
 } catch (...) {
   return;  // no memory for the lists: what was not discarded stays as it is
+}
+
+/**
+ * @brief Discards until populated blocks fit the maximum and a part of it is free. So this is not
+ * done for every request.
+ */
+void uvm_resource_adaptor_impl::discard_some_dead(cuda::stream_ref own) noexcept
+{
+  auto const maximum_bytes = residency_->room().maximum_bytes();
+  auto const populated     = residency_->room().populated_bytes();
+  if (populated <= std::max(discards_past_bytes_, maximum_bytes)) { return; }
+  discard_dead(own, populated - maximum_bytes + maximum_bytes / 64, false);
 }
 
 trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
@@ -506,12 +537,7 @@ trim_outcome uvm_resource_adaptor_impl::trim_in(stream_handle handle,
   for (auto const& piece : free_pieces_largest_first()) {
     if (!room.dead_in(piece).empty()) { static_cast<void>(borrowed.take(piece.bytes)); }
   }
-  std::vector<memory_range> dead;
-  for (auto const& piece : borrowed.pieces()) {
-    for (auto const& blocks : room.dead_in(piece)) {
-      dead.push_back(blocks);
-    }
-  }
+  auto const dead = borrowed.dead();
   if (auto const waited = driver.synchronize(handle); !waited.ok()) {
     outcome.reason = as_text(waited);
   } else if (residency_->drop_dead(dead)) {

@@ -126,7 +126,8 @@ class uvm_resource_adaptor_impl {
   [[noreturn]] void refuse(std::size_t bytes, std::string const& why) const;
   [[nodiscard]] std::vector<memory_range> free_pieces_largest_first() const;
   [[nodiscard]] trim_outcome trim_in(stream_handle handle, std::size_t pool_maximum_bytes);
-  [[gnu::cold]] void discard_dead() noexcept;
+  [[gnu::cold]] void discard_dead(cuda::stream_ref own, std::size_t enough, bool waits) noexcept;
+  [[gnu::cold]] void discard_some_dead(cuda::stream_ref own) noexcept;
   /** @brief Whether a graph would record what a pool does in a stream; else frees what may go. */
   [[nodiscard]] bool captures(cuda::stream_ref stream) noexcept
   {
