@@ -44,7 +44,7 @@ void residency_ledger::add_slab(memory_range slab)
     free_numbers_.push_back(count - 1);
   }
   auto const number = free_numbers_.back();
-  groups_.resize((numbered_.size() + bounds_tree::fan_out - 1) / bounds_tree::fan_out);
+  groups_.resize((numbered_.size() + slabs_a_group - 1) / slabs_a_group);
   slab_record made{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number};
   auto& kept        = slabs_.emplace(slab.address, std::move(made)).first->second;
   numbered_[number] = &kept;

@@ -161,8 +161,8 @@ class leaving_search {
   template <typename Visit>
   void for_slabs_of(std::size_t group, Visit const& visit)
   {
-    auto const first = group * bounds_tree::fan_out;
-    auto const last  = std::min(first + bounds_tree::fan_out, ledger_.numbered_.size());
+    auto const first = group * residency_ledger::slabs_a_group;
+    auto const last  = std::min(first + residency_ledger::slabs_a_group, ledger_.numbered_.size());
     for (auto number = first; number < last; ++number) {
       if (auto* const slab = ledger_.numbered_[number]) { visit(*slab); }
     }

@@ -74,6 +74,8 @@ class residency_ledger {
   friend class ledger_view;
   friend class leaving_search;
 
+  static constexpr std::size_t slabs_a_group = 16;
+
   struct slab_record {
     memory_range range;
     std::vector<block_record> blocks;
@@ -91,7 +93,7 @@ class residency_ledger {
   void remove(std::uintptr_t address) noexcept;
   [[nodiscard]] slab_group& group_of(slab_record const& slab) noexcept
   {
-    return groups_[slab.number / bounds_tree::fan_out];
+    return groups_[slab.number / slabs_a_group];
   }
   void settle(epoch_number epoch);
   void doubt_all() noexcept;
