@@ -250,7 +250,6 @@ def profiles(
             row = {
                 **{"program": name, "way": activations, "factor": factor},
                 **{"budget_bytes": budget_bytes, **medians(counted)},
-                "times_resident": medians(counted)["step_seconds"] / resident["step_seconds"],
                 "losses_equal": [one["loss"] for one in steps[: len(losses)]] == losses,
                 **{each: (after[each] - before[each]) // COUNTED_STEPS for each in after},
                 **profiled(program, PROFILED_STEPS),
@@ -278,22 +277,22 @@ def table(result: Mapping[str, Any]) -> str:
         f"Milliseconds of a step, and MiB that are moved in one ({where['device'].split()[-1]}, "
         f"{where['commit'][:8]}, {where['date']}, FP32):",
         "",
-        "| program | budgets | step | of resident | forward, backward, optimizer | kernels "
+        "| program | budgets | step | forward, backward, optimizer | kernels "
         "| copied each way, beside kernels | host is busy | copied, evicted, dropped "
         "| spared by running again |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in result["rows"]:
         ms = {name: f"{1e3 * row[f'{name}_seconds']:.0f}" for name in ("step", *PHASES, "kernels")}
         links = f"{1e3 * row['copies_out_seconds']:.0f}, {1e3 * row['copies_in_seconds']:.0f}"
         host = sum(row[f"{phase}_host_seconds"] for phase in PHASES)
-        cells = [row["program"], "", ms["step"], "", ", ".join(ms[each] for each in PHASES)]
+        cells = [row["program"], "", ms["step"], ", ".join(ms[each] for each in PHASES)]
         cells += [ms["kernels"], "", f"{1e3 * host:.0f}", "", ""]
         if "factor" in row:
             moved = [row[f"{name}_bytes"] >> 20 for name in ("copied", "evicted", "dropped")]
-            cells[1], cells[3] = f"{row['factor']:g}", f"{row['times_resident']:.2f}"
-            cells[6], cells[8] = links, ", ".join(map(str, moved))
-            cells[9] = str(row["recompute"]["spared_bytes"] >> 20)
+            cells[1] = f"{row['factor']:g}"
+            cells[5], cells[7] = links, ", ".join(map(str, moved))
+            cells[8] = str(row["recompute"]["spared_bytes"] >> 20)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
