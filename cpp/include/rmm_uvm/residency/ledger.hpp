@@ -74,6 +74,7 @@ class residency_ledger {
   friend class ledger_view;
   friend class leaving_search;
 
+  // A search looks at all groups, and at all slabs of one: at 32 with 256 GiB in slabs of 1 GiB.
   static constexpr std::size_t slabs_a_group = 16;
 
   struct slab_record {
@@ -102,7 +103,7 @@ class residency_ledger {
   slab_map slabs_;
   std::vector<slab_record*> numbered_;  // null: the number is free
   std::vector<std::size_t> free_numbers_;
-  std::vector<slab_group> groups_;  // of 64 numbers each
+  std::vector<slab_group> groups_;
   std::size_t block_count_{0};
   std::atomic<std::size_t> slab_bytes_{0};
   epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for
