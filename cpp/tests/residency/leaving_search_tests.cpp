@@ -356,6 +356,46 @@ TEST(LeavingSearch, LooksAtFewBlocksHoweverManyArePinned)
   EXPECT_LE(looked_at_beside_pinned(90'000), 2 * bounds_tree::fan_out);
 }
 
+/** @brief Bounds of groups and slabs that a second search compares, of slabs of one block. */
+[[nodiscard]] std::size_t compared_bounds(std::size_t slabs)
+{
+  residency_ledger ledger;
+  use_tick now = 0;
+  for (std::size_t each = 0; each < slabs; ++each) {
+    auto const slab = block_range(slab_address, each, 1);
+    ledger.add_slab(slab);
+    ledger_view view{ledger};
+    view.change(slab, ++now, [&](block_record& block, memory_range) {
+      block.place      = block_place::device;
+      block.live_bytes = va_block_bytes;
+      block.touched    = now;
+    });
+  }
+  std::size_t compared = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    compared = 0;
+    ledger_view view{ledger};
+    leaving_search search{view, now};
+    search.renew([](block_record&, memory_range) {});
+    search.highest_first(
+      [&](leaving_bounds const& bounds) {
+        ++compared;
+        return std::optional<std::uint64_t>{now - bounds.oldest_use};
+      },
+      [&](block_record const& block, memory_range) {
+        return std::optional<std::uint64_t>{now - block.touched};
+      },
+      [](viewed_block const&) { return false; });
+  }
+  return compared;
+}
+
+TEST(LeavingSearch, ComparesFewSlabsHoweverManyThereAre)
+{
+  EXPECT_LE(compared_bounds(16), 20U);
+  EXPECT_LE(compared_bounds(256), 2 * compared_bounds(16));
+}
+
 TEST(LeavingSearch, PassesOverNoGroupWithABlockThatIsLikelyUnused)
 {
   std::mt19937_64 random{1};
