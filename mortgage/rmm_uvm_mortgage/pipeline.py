@@ -120,7 +120,8 @@ def run_pipeline(
     parts = make_parts(files, load_domains(files), config.parts)
     if isinstance(config.train_parts, int) and config.train_parts > len(parts):
         raise ConfigurationError(
-            f"train_parts is {config.train_parts}, but there are only {len(parts)} parts"
+            f"train_parts is {config.train_parts}, but there are only {len(parts)} parts: "
+            "give that or less, or more parts"
         )
     clock = StageClock(len(parts) * len(STAGES) + 2, progress)
     engine.observers.append(clock)

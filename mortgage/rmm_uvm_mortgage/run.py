@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.support.optional_packages import too_old
-from rmm_uvm.support.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes
 from rmm_uvm_mortgage import DISTRIBUTION
 from rmm_uvm_mortgage.memory import (
     Chain,
@@ -175,8 +175,8 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, RunTimeline]:
     pool_bytes = first_slab_bytes(config.pool_bytes, device)
     if pool_bytes and not memory.managed and pool_bytes > device.memory()[0]:
         raise ConfigurationError(
-            f"the pool is {pool_bytes} bytes and cannot be larger than the device, "
-            f"which has {device.memory()[0]}"
+            f"the pool has {format_bytes(pool_bytes)} and cannot be larger than the device, "
+            f"which has {format_bytes(device.memory()[0])}: give a smaller pool"
         )
     chain = simulated_chain(
         memory,

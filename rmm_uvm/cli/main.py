@@ -18,6 +18,7 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.subcommands import Subcommand, added_subcommands, load, refuse_known
 from rmm_uvm.errors import UvmError
+from rmm_uvm.support.messages import meant
 from rmm_uvm.support.requirements import own_distribution
 
 __all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main", "make_group"]
@@ -72,6 +73,24 @@ class LazyGroup(click.Group):
             if found is None:
                 refuse_known(cmd_name)
         return None if found is None else load(cmd_name, found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; of a misspelt one tell which may have been meant, and which exist.
+
+        Raises
+        ------
+        click.UsageError
+            There is no such subcommand.
+        """
+        name = args[0]
+        # A shell that completes words asks, too: it gets no error.
+        asked = not name.startswith("-") and not ctx.resilient_parsing
+        if asked and self.get_command(ctx, name) is None:
+            names = self.list_commands(ctx)
+            ctx.fail(f"there is no command {name!r}{meant(name, names)}: use {', '.join(names)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of subcommands without importing them."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.kinds import AnyOf, Count, Foreign, Size
-from rmm_uvm.support.messages import shown
+from rmm_uvm.support.messages import meant, shown
 from rmm_uvm.support.settings import SETTINGS, Setting
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 from rmm_uvm.watch.judging.thresholds import Thresholds
@@ -260,7 +260,8 @@ def checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
     found = {str(name).replace("-", "_"): value for name, value in keywords.items()}
     if wrong := [name for name in found if name not in NAMES]:
         raise ConfigurationError(
-            f"rmm_uvm on Dask has no setting {', '.join(map(shown, wrong[:3]))}: "
+            f"rmm_uvm on Dask has no setting {', '.join(map(shown, wrong[:3]))}"
+            f"{meant(wrong[0], NAMES)}: "
             f"there are {', '.join(NAMES)}"
         )
     return {name: _read(ON_WORKERS[name], value) for name, value in found.items()}

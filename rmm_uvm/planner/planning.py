@@ -177,7 +177,9 @@ def plan_workload(
         If the workload has no allocation.
     """
     if not workload.allocations or not workload.peak_live_bytes:
-        raise DataError(f"{workload.source} has no allocation: there is nothing to plan")
+        raise DataError(
+            f"{workload.source} has no allocation: record a run that allocates through RMM"
+        )
     tier = None if request.host_bytes is None else machine.third_tier
     facts = MachineFacts(
         machine.name, machine.gpu, machine.link, bool(machine.measured), machine.label, tier

@@ -12,7 +12,7 @@ from typing import Any
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.support.messages import shown
+from rmm_uvm.support.messages import meant, shown
 from rmm_uvm.support.output import check_trace
 from rmm_uvm.watch.monitor import Monitor
 
@@ -76,7 +76,8 @@ def make_monitor(
     wrong = [name for name in keywords if name not in known]
     if wrong:
         raise ConfigurationError(
-            f"monitor has {', '.join(map(repr, wrong))}: it can have {', '.join(known)}"
+            f"monitor has {', '.join(map(repr, wrong))}{meant(wrong[0], known)}: "
+            f"it can have {', '.join(known)}"
         )
     made = Monitor(devices=ordinals, **keywords)
     if (trace := keywords.get("trace")) is not None:  # or it would be missed when the run is over

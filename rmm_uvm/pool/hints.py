@@ -397,6 +397,6 @@ def _owner_of(pool: UvmResourceAdaptor, region: Region) -> int:
     if region.end > sum(live):
         raise DataError(
             f"{region.nbytes} bytes at {region.address:#x} pass the end of their allocation, "
-            f"{live[1]} bytes at {live[0]:#x}"
+            f"{live[1]} bytes at {live[0]:#x}: give a part of it"
         )
     return live[0]

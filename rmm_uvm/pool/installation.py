@@ -173,7 +173,10 @@ class Installation:
             if device in (None, each.info.device_id)
         ]
         if not meant:
-            raise AvailabilityError(f"no managed pool is installed on device {device}")
+            raise AvailabilityError(
+                f"no managed pool is installed on device {device}: call "
+                f"rmm_uvm.reinitialize(devices=[{device}]) first"
+            )
         for each in meant:
             each.managed_mr.set_budget(budget)
 

@@ -110,7 +110,10 @@ def residency_statistics(
     if device is not None:
         pools = tuple(pool for pool in pools if pool.driver.info.device_id == device)
         if not pools:
-            raise AvailabilityError(f"no managed pool is installed on device {device}")
+            raise AvailabilityError(
+                f"no managed pool is installed on device {device}: call "
+                f"rmm_uvm.reinitialize(devices=[{device}]) first"
+            )
     pool = pools[0].managed_mr.residency
     counts = pool.residency()
     if counts is None:

@@ -213,7 +213,8 @@ def plan_sizes(
     if request.budget_bytes is not None and request.budget_bytes > capacity_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(request.budget_bytes)}: the IPC pool leaves "
-            f"{format_bytes(capacity_bytes)} of the device"
+            f"{format_bytes(capacity_bytes)} of the device; give that or less, or a smaller "
+            "ipc_pool_size"
         )
     room_bytes = None
     if limit_bytes is not None:
@@ -349,7 +350,7 @@ def _maximum(
         if written_bytes < VA_BLOCK_BYTES:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(written_bytes)}: a managed pool takes 2 MiB "
-                "at least"
+                "at least; give more, or leave it out"
             )
         asked_bytes = _aligned(written_bytes)
         if oversubscribable:
@@ -373,7 +374,7 @@ def _maximum(
         if request.maximum is not None:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(safe_bytes)}, and RMM_UVM_MANAGED_LIMIT "
-                f"leaves {format_bytes(room_bytes)}"
+                f"leaves {format_bytes(room_bytes)}: give that or less"
             )
         safe_bytes, reason = room_bytes, f"RMM_UVM_MANAGED_LIMIT{shared}"
     if safe_bytes < VA_BLOCK_BYTES:
@@ -393,7 +394,7 @@ def _initial(
         if asked_bytes > maximum_bytes:
             raise ConfigurationError(
                 f"initial_pool_size is {format_bytes(asked_bytes)}, over the maximum of "
-                f"{format_bytes(maximum_bytes)}"
+                f"{format_bytes(maximum_bytes)}: give that or less, or raise maximum_pool_size"
             )
         return asked_bytes, "as asked"
     if request.budget_bytes is not None:

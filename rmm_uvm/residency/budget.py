@@ -525,5 +525,5 @@ def refuse_larger(budget_bytes: int, total_bytes: int) -> None:
     if budget_bytes > total_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(budget_bytes)}, the device has "
-            f"{format_bytes(total_bytes)}: a budget is at most that"
+            f"{format_bytes(total_bytes)}: give that or less"
         )

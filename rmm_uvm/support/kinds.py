@@ -15,7 +15,7 @@ from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
-from rmm_uvm.support.messages import shown
+from rmm_uvm.support.messages import meant, shown
 from rmm_uvm.support.units import (
     VA_BLOCK_BYTES,
     format_bytes,
@@ -127,7 +127,8 @@ class OneOf(Kind):
         for each in self.choices:
             if type(value) is type(each) and value == each:  # 1 is not True
                 return each
-        raise ConfigurationError(f"{name}={shown(value)}: use one of {_listed(self.choices)}")
+        near = meant(value, self.choices)
+        raise ConfigurationError(f"{name}={shown(value)}{near}: use one of {_listed(self.choices)}")
 
     def read_text(self, text: str, name: str) -> Any:
         """Return the value; true and false are words, too."""

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
-__all__ = ["shown", "shown_name"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["meant", "shown", "shown_name"]
 
 _LONGEST_SHOWN = 80
 
@@ -37,3 +40,18 @@ def shown_name(name: str) -> str:
     ('COUNTERS', "'COUNTERS\\x1b[2J'")
     """
     return name if name.isidentifier() and len(name) <= _LONGEST_SHOWN else shown(name)
+
+
+def meant(word: object, known: Iterable[object]) -> str:
+    """Return what a message adds after a misspelt word: which of those known is close to it.
+
+    Examples
+    --------
+    >>> meant("lruu", ["fifo", "lru"]), meant("colour", ["fifo", "lru"]), meant(7, ["lru"])
+    (" (did you mean 'lru'?)", '', '')
+    """
+    if not isinstance(word, str):
+        return ""
+    names = [each for each in known if isinstance(each, str)]
+    close = difflib.get_close_matches(word.lower(), names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -336,7 +336,9 @@ class Session:
     def _newest(self, facts: RecordedDevice, *, fresh: bool = False) -> Snapshot:
         rows = self._samples.newest(facts.device_id, fresh=fresh)
         if not len(rows):
-            raise AvailabilityError(f"device {facts.device_id} has no sample yet")
+            raise AvailabilityError(
+                f"device {facts.device_id} has no sample yet: ask again after interval_seconds"
+            )
         attribution = self._attribution
         return snapshot_of(
             self.masked(rows[-1:])[0],

@@ -173,7 +173,8 @@ class ClusterRun:
         wanted = self._config.train_parts
         if isinstance(wanted, int) and wanted > len(parts):
             raise ConfigurationError(
-                f"train_parts is {wanted}, but there are only {len(parts)} parts"
+                f"train_parts is {wanted}, but there are only {len(parts)} parts: "
+                "give that or less, or more parts"
             )
         return parts
 

@@ -159,7 +159,9 @@ class Trainer:
         training.rows = sum(summary.training_rows for _, summary in prepared)
         trainable = [each for each in prepared if each[1].training_rows]
         if not trainable:
-            raise DataError("no rows to train on: all loans of these parts are held out")
+            raise DataError(
+                "no rows to train on, all loans of these parts are held out: use more loans"
+            )
         self._step("train")
         begun_seconds = time.perf_counter()
         try:

@@ -165,7 +165,8 @@ def open_recording(
             yield _LogReader(log)
     else:
         raise DataError(
-            f"{file} is neither a trace of rmm_uvm nor a log of RMM's LoggingResourceAdaptor"
+            f"{file} is neither a trace of rmm_uvm nor a log of RMM's LoggingResourceAdaptor: "
+            "record a run with `rmm-uvm run --trace FILE`"
         )
 
 

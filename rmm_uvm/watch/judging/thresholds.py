@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.support.messages import shown
+from rmm_uvm.support.messages import meant, shown
 
 __all__ = ["Thresholds"]
 
@@ -217,7 +217,7 @@ class Thresholds:
         known = [field.name for field in dataclasses.fields(self)]
         if wrong := [name for name in changes if name not in known]:
             raise ConfigurationError(
-                f"thresholds have no {', '.join(map(shown, wrong[:3]))}: "
+                f"thresholds have no {', '.join(map(shown, wrong[:3]))}{meant(wrong[0], known)}: "
                 f"they have {', '.join(known)}"
             )
         chosen = dict(changes)

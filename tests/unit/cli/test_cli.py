@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from rmm_uvm.cli import doctor
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup, Subcommand
+from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup, Subcommand, make_group
 from rmm_uvm.doctor import DeviceFacts, DoctorReport, Feature, PoolPlan
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.machine.host_memory import HostMemory
@@ -65,6 +65,21 @@ def test_subcommand_unknown_is_wrong_usage() -> None:
     result = CliRunner().invoke(LazyGroup(SUBCOMMANDS, name="group"), ["teleport"])
     assert result.exit_code == 2
     assert "teleport" in result.output
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("plna", "there is no command 'plna' (did you mean 'plan'?): use doctor, "),
+        ("doctr", "(did you mean 'doctor'?)"),
+        ("xyz", "there is no command 'xyz': use doctor, "),
+    ],
+)
+def test_subcommand_misspelt_is_told_with_the_one_that_was_meant(word: str, told: str) -> None:
+    result = CliRunner().invoke(make_group(), [word, "--help"])
+    assert result.exit_code == 2
+    assert told in result.output
+    assert "report, run, top" in result.output
 
 
 def test_project_error_becomes_one_line_and_status_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,12 +266,15 @@ NO_BUDGET = {"device_budget": "none"}
     ("keywords", "reason"),
     [
         ({"device_budget": "1TiB"}, "device_budget is 1.00 TiB, the device has 64.00 MiB"),
-        ({"device_budget": "65MiB"}, "a budget is at most that"),
+        ({"device_budget": "65MiB"}, "give that or less"),
         ({"device_budget": 0.01}, r"device_budget is \d+ bytes: at least"),
         ({"device_budget": "1MiB"}, "device_budget='1MiB': at least"),
         ({"device_budget": 1.5}, "device_budget=1.5: a fraction is at most 1"),
         ({"device_budget": "12 elephants"}, "device_budget='12 elephants': expected"),
-        ({"device_budget": "32MiB", "eviction": "lur"}, "eviction='lur': use one of 'fifo'"),
+        (
+            {"device_budget": "32MiB", "eviction": "lur"},
+            r"eviction='lur' \(did you mean 'lru'\?\): use",
+        ),
         ({**NO_BUDGET, "eviction": "lru"}, "eviction='lru' without a budget: give device_budget"),
         ({**NO_BUDGET, "neighbors": "auto"}, "neighbors='auto' without a budget: give device_"),
     ],

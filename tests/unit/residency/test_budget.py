@@ -52,8 +52,8 @@ def test_look_ahead_that_is_not_given_is_left_to_be_learnt() -> None:
 @pytest.mark.parametrize(
     ("asked", "policy", "says"),
     [
-        ("1GiB", None, "the device has 64.00 MiB: a budget is at most that"),
-        (Budget(DEVICE + 1), None, "the device has 64.00 MiB: a budget is at most that"),
+        ("1GiB", None, "the device has 64.00 MiB: give that or less"),
+        (Budget(DEVICE + 1), None, "the device has 64.00 MiB: give that or less"),
         (-1, None, "greater than 0"),
         ("-1GiB", None, "expected"),
         (0, None, "greater than 0"),

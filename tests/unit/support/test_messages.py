@@ -4,16 +4,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.pool.arguments import make_monitor
 from rmm_uvm.support.machine_files import parse_machine
 from rmm_uvm.support.messages import shown
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 
 def test_short_values_are_shown_as_python_spells_them() -> None:
     assert [shown(value) for value in ("a", 1.5, None, [1])] == ["'a'", "1.5", "None", "[1]"]
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        (lambda: settings_of({"eviction": "lruu"}), "'lruu' (did you mean 'lru'?): use one of"),
+        (lambda: settings_of({"prefetch": 7}), "prefetch=7: use one of"),
+        (lambda: settings_of({"device_budegt": 1}), "(did you mean 'device_budget'?): there are"),
+        (lambda: make_monitor({"intervall": 1}, [0]), "(did you mean 'interval_seconds'?)"),
+        (lambda: Thresholds().changed(footprint_facto=1), "(did you mean 'footprint_factor'?)"),
+    ],
+)
+def test_misspelt_word_is_told_with_the_one_that_was_meant(
+    refused: Callable[[], object], told: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        refused()
+    assert told in str(caught.value)
 
 
 def test_long_deep_and_huge_values_are_shown_in_short() -> None:

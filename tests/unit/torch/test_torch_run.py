@@ -208,7 +208,7 @@ def test_budget_that_cannot_be_used_is_usage(
     words = ["--torch", "--device-budget", "1GiB", str(_script(tmp_path, ""))]
     result = CliRunner().invoke(cli.command, words)
     assert result.exit_code == 2
-    assert "a budget is at most that" in result.output
+    assert "give that or less" in result.output
 
 
 def test_request_with_torch_travels_as_text() -> None:
