@@ -4,7 +4,7 @@
 
     python -P docs/make_pictures.py
 
-Every line in it comes from a run on a simulated device of 256 MiB; the merge is that of
+Every line in it comes from a run on a simulated device of 256 MiB; the tables are those of
 ``notebooks/01_quickstart.ipynb``. Needs ``rmm-uvm-mortgage[cpu]``.
 """
 
