@@ -141,5 +141,5 @@ def test_threshold_that_was_off_is_rearmed_in_proportion_to_its_default() -> Non
 
 
 def test_changing_what_is_no_threshold_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"no 'footprint': they have footprint_factor"):
+    with pytest.raises(ConfigurationError, match=r"no 'footprint' .*: they have footprint_factor"):
         Thresholds().changed(footprint=2)
