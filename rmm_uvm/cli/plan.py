@@ -109,11 +109,15 @@ def _list_option(
     metavar="N",
     help="Processes like the recorded one on a host, each on a card of its own.",
 )
-@click.option("--host-memory", metavar="SIZE", help="Of the host; by default as much as is wanted.")
+@click.option(
+    "--host-memory",
+    metavar="SIZE",
+    help="Memory of the host; by default as much as the plan needs.",
+)
 @click.option(
     "--third-tier",
     metavar="SIZE@READ/WRITE",
-    help="Behind a full host, rates in GB/s: 2TB@6.8/4.0/80us. Needs --host-memory.",
+    help="Storage behind a full host, rates in GB/s: 2TB@6.8/4.0/80us. Needs --host-memory.",
 )
 @click.option(
     "--fitting-seconds",
@@ -122,9 +126,16 @@ def _list_option(
     help="Time on a GPU with room for everything; by default from the recording.",
 )
 @click.option(
-    "--device", type=click.IntRange(0), metavar="N", help="Of a recording of several devices."
+    "--device",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Plan for this device, if the recording has several.",
 )
-@click.option("--announced", is_flag=True, help="The program announces its uses: try budgets too.")
+@click.option(
+    "--announced",
+    is_flag=True,
+    help="Also try budgets: for cuDF, and programs that call rmm_uvm.touch.",
+)
 @click.option(
     "--html", type=_FILE, metavar="FILE", help="Write a page with charts; - is standard output."
 )

@@ -23,7 +23,7 @@ __all__ = ["command"]
     metavar="OTHER.json",
     required=True,
     type=click.Path(path_type=Path),
-    help="The report that it is compared with, of an earlier run as a rule.",
+    help="The report to compare with, usually of an earlier run.",
 )
 @click.option(
     "--json",

@@ -109,7 +109,9 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 )
 @settings_options(SETTINGS)
 @click.option(
-    "--torch", is_flag=True, help="Have the program's PyTorch use managed memory; see docs."
+    "--torch",
+    is_flag=True,
+    help="Let the program's PyTorch use managed memory: docs/use/training.md.",
 )
 @settings_options(OF_TORCH)
 @click.option(
@@ -124,9 +126,11 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     default=0.1,
     show_default=True,
     metavar="SECONDS",
-    help="Between two samples.",
+    help="Time between two samples.",
 )
-@click.option("--attribution", is_flag=True, help="Tell why pages move; costs a lot, see docs.")
+@click.option(
+    "--attribution", is_flag=True, help="Tell why pages move. Slow: see docs/use/metrics.md."
+)
 @click.option(
     "--faults",
     is_flag=True,
@@ -140,7 +144,7 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 @click.option(
     "--advise",
     is_flag=True,
-    help="Do the run again on a model when it has ended, in other ways, and tell what saves time.",
+    help="Afterwards replay the run on a model with other settings, and tell which save time.",
 )
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a report with a timeline.")
 @click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")

@@ -29,7 +29,7 @@ __all__ = ["command", "watch"]
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks.",
+    help="Time between two tables.",
 )
 @click.option(
     "--faults",
@@ -44,8 +44,8 @@ def command(
     """Show what managed memory moves, live, of any CUDA process.
 
     Processes that run rmm-uvm publish their figures; to the others this command attaches, as far
-    as it may (root, or CAP_SYS_PTRACE in a container), and lets go when they end. They need not
-    know of it. RESIDENT is device memory behind managed pages: on a simulated device also what the
+    as it may (root, or CAP_SYS_PTRACE in a container), and lets go when they end. You need not
+    change them. RESIDENT is device memory behind managed pages: on a simulated device also what the
     driver keeps behind data that left for a BUDGET. IN is to the device, OUT to the host; EVICTED
     is an estimate of what the kernel driver evicted, counted since the process was watched first.
     HARVEST is what lies on other devices; below a device stands who

@@ -3,6 +3,7 @@
 #include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/managed_memory_resource_impl.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
+#include <rmm_uvm/mr/detail/size_text.hpp>
 #include <rmm_uvm/process/forks.hpp>
 
 #include <rmm/error.hpp>
@@ -42,15 +43,15 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
   fork_call const call;
   auto& room = residency_->room();
   if (!room.admits_slab(bytes)) {
-    throw rmm::out_of_memory{"a slab of " + std::to_string(bytes) +
-                             " bytes passes the pool's maximum of " +
-                             std::to_string(room.maximum_bytes())};
+    throw rmm::out_of_memory{"a slab of " + as_text(bytes) + " passes the pool's maximum of " +
+                             as_text(room.maximum_bytes()) +
+                             ": ask for less, or raise maximum_pool_size"};
   }
   if (!account_->try_reserve(bytes)) {
-    throw rmm::out_of_memory{std::to_string(bytes) + " bytes of managed memory asked, " +
-                             std::to_string(account_->used_bytes()) + " of " +
-                             std::to_string(account_->limit_bytes()) +
-                             " bytes in use: RMM_UVM_MANAGED_LIMIT is reached"};
+    throw rmm::out_of_memory{as_text(bytes) + " of managed memory asked, " +
+                             as_text(account_->used_bytes()) + " of " +
+                             as_text(account_->limit_bytes()) +
+                             " in use: free some, or ask for less (RMM_UVM_MANAGED_LIMIT)"};
   }
   std::uintptr_t address = 0;
   auto& driver           = residency_->driver();

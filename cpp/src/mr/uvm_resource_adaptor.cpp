@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/mr/detail/checked_alignment.hpp>
 #include <rmm_uvm/mr/detail/refused_free.hpp>
+#include <rmm_uvm/mr/detail/size_text.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 #include <rmm_uvm/process/forks.hpp>
 
@@ -10,10 +11,8 @@
 #include <rmm/process_is_exiting.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -29,17 +28,7 @@ constexpr int most_waits = 8;  // of a request, for those who trim
 
 constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what RMM's pool hands out
 
-[[nodiscard]] std::string as_text(std::size_t bytes)
-{
-  std::array<char, 32> text{};
-  auto const mib    = static_cast<double>(bytes) / static_cast<double>(1U << 20U);
-  bool const in_gib = mib >= 1024.0;
-  static_cast<void>(std::snprintf(
-    text.data(), text.size(), in_gib ? "%.2f GiB" : "%.1f MiB", in_gib ? mib / 1024.0 : mib));
-  return text.data();
-}
-
-[[nodiscard]] std::string as_text(status const& answer)
+[[nodiscard]] std::string told(status const& answer)
 {
   return std::string{answer.call} + " answered " + std::string{to_string(answer.code)};
 }
@@ -51,7 +40,7 @@ constexpr std::size_t granularity = rmm::CUDA_ALLOCATION_ALIGNMENT;  // of what 
     as_text(bytes) +
     " asked during the capture of a CUDA graph, in the default stream, which waits for the "
     "captured one, or after the capture has failed: ask in the captured stream, or before (" +
-    as_text(answer) + ")"};
+    told(answer) + ")"};
 }
 
 /** @brief What RMM says without where in its sources it says it. */
@@ -146,7 +135,7 @@ void* uvm_resource_adaptor_impl::allocate_captured(cuda::stream_ref stream,
     refuse_captured(bytes, told);
   }
   auto const check = [&](status answer) {
-    if (!answer.ok()) { throw rmm::bad_alloc{as_text(bytes) + " asked: " + as_text(answer)}; }
+    if (!answer.ok()) { throw rmm::bad_alloc{as_text(bytes) + " asked: " + told(answer)}; }
   };
   check(driver.own_stream(own_stream_use::frees, own));
   if (auto* const again = graph_memory_.hand_out_again(bytes, alignment, stream.get(), graph)) {
@@ -493,7 +482,7 @@ trim_outcome uvm_resource_adaptor_impl::trim(std::size_t pool_maximum_bytes)
   auto& room   = residency_->room();
   trim_outcome outcome;
   auto const is_done = [&outcome](status result) {
-    if (!result.ok()) { outcome.reason = as_text(result); }
+    if (!result.ok()) { outcome.reason = told(result); }
     return result.ok();
   };
   std::lock_guard const lock{room.mutex()};
@@ -539,7 +528,7 @@ trim_outcome uvm_resource_adaptor_impl::trim_in(stream_handle handle,
   }
   auto const dead = borrowed.dead();
   if (auto const waited = driver.synchronize(handle); !waited.ok()) {
-    outcome.reason = as_text(waited);
+    outcome.reason = told(waited);
   } else if (residency_->drop_dead(dead)) {
     if (room.spare_bytes() == 0) { room.empty(dead); }
     for (auto const& blocks : dead) {
