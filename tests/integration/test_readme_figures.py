@@ -107,6 +107,14 @@ def test_what_was_counted_on_a_gpu_was_exact() -> None:
     assert attached["let go within a second of the exit"] is True
 
 
+def test_readme_tells_of_prefetched_page_faults_as_they_were_measured() -> None:
+    told = result("past_the_edge_cudf_prefetched")
+    [faults] = [one for one in told["sides"] if one["side"] == "fault-driven-prefetched"]
+    commit = told["environment"]["commit"][:8]
+    assert f"took {faults['seconds']:.2f} s a round of that loop (H100, {commit})" in README
+    assert round(faults["factor"], 2) == 1.64
+
+
 def test_first_table_of_the_readme_has_the_figures_of_the_loop() -> None:
     loop, others = result("past_the_edge_cudf"), result("past_the_edge_cudf_alternatives")
     seconds = {
