@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of `scripts.py` has to show: all ran, where it had to, and gave right answers."""
+"""The bounds of a run of `scripts.py`: all ran, where it had to, and gave right answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all GPU benchmarks share: safety, the machine's description, interleaving, JSON.
+"""Shared by all GPU benchmarks: safety, the machine's description, interleaving, JSON.
 
 Safety: all managed memory of a benchmark together stays under ``RMM_UVM_MANAGED_LIMIT``, which has
 to be set, is at most 24 GiB, and is checked against free device memory first.

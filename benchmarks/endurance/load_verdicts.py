@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of `gpu.py` has to show, after each time that everything was freed."""
+"""The bounds that a run of `gpu.py` has to keep, after each time that everything was freed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the features must be: those of plain pandas, unsplit, without any device."""
+"""The features that are right: those of plain pandas, unsplit, without any device."""
 
 from __future__ import annotations
 

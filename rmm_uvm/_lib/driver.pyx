@@ -410,7 +410,7 @@ cdef class LevelSource:
 
 
 cdef class MemoryObserver:
-    """What is told of allocations and frees; the base of trace writers."""
+    """Is told of allocations and frees; the base of trace writers."""
 
     def __init__(self):
         raise TypeError("a memory observer is made by what observes, such as a trace writer")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is said where a process can have no more threads."""
+"""The error message for a process that can start no more threads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of a machine: what works on it, and if something does not, why not.
+"""Shows what works on a machine, and why the rest does not.
 
 Stays short on a machine with many devices: pairs that are alike share a line.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of an array on a device: where it lies, and what its bytes are."""
+"""Describes an array on a device: where it lies, and what its bytes are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease of an exported buffer is, and what can be asked of one.
+"""A lease of an exported buffer, and its figures.
 
 Does not cover how it ends; see `rmm_uvm.ipc.pool` and `rmm_uvm.ipc.table`.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan says, as frozen values: of the workload, of every card, and what it advises.
+"""The result of a plan, as frozen values: the workload, every card, and the advice.
 
 Does not cover finding it out (`rmm_uvm.planner.planning`) and showing it (`text`, `page`).
 """

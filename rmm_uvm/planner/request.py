@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is asked for: parsed and checked before anything is read or replayed."""
+"""The request for a plan, parsed and checked before anything is read or replayed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed on one device."""
+"""The objects that are installed on one device."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a monitor recorded, as one frozen value: reports are pure functions of it."""
+"""The recording of a monitor, as one frozen value; reports are pure functions of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a report says first: what to do, each piece of advice once."""
+"""The advice at the beginning of a report, each piece once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown to people, as plain frozen values: sections of paragraphs, tables and charts.
+"""A document for people, as plain frozen values: sections of paragraphs, tables and charts.
 
 Whoever has something to show builds a `Document`. `rmm_uvm.report.as_text` lays it out for a
 terminal, `rmm_uvm.report.as_html` makes a page of it. All text is as it was given: the renderers

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to keep a budget: counts and levels as one value, and as text.
+"""The statistics of a budget: counts and levels as one value, and as text.
 
 `rmm_uvm.residency_statistics` reads them from a pool.
 """

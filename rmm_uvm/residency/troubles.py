@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a budget, in words: what is the case, and the one thing to do about it.
+"""Words for the troubles of a budget: the state, and the one thing to do about it.
 
 Pure functions of what a budget counted. `rmm_uvm.watch` makes findings of them, and
 `rmm_uvm.pool.budget_warnings` warns.

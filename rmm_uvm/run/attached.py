@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen of a command from outside: the counters of its processes, and device memory.
+"""Watches a command from outside: the counters of its processes, and device memory.
 
 Works for any program, and for all processes of a command together. What a Python process among them
 records of itself is more, and is preferred; see `rmm_uvm.run.child`.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is done before SIGTERM or SIGHUP ends a process: telling what was watched, and tidying up.
+"""Tells what was watched, and tidies up, before SIGTERM or SIGHUP ends a process.
 
 Job managers end with the first what takes too long, terminals and connections that close end with
 the second what they began, and then nothing else would be left of a run.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a process is called: by its program, where the kernel names only who runs that."""
+"""Finds the name of a process: that of its program, where the kernel names the interpreter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a monitor was told to do, checked before anything is opened."""
+"""The settings of a monitor, checked before anything is opened."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a monitor says of one device: at a moment (`Snapshot`), or between two (`Window`).
+"""The figures of one device: at a moment (`Snapshot`), or between two (`Window`).
 
 Plain frozen values: no GPU is asked when they are read. What is not known is None, never 0.
 docs/use/metrics.md has source and exactness of every figure.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine can run out of: threads, descriptors, room on a disk and addresses.
+"""Takes away what a machine can run out of: threads, descriptors, disk space and addresses.
 
 All of this process, for as long as an operation takes, and taken back at once. The kernel does not
 tell whether any of it was missed: what comes of the operation does.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a program asks of installations, IPC pools and monitors: the operations made to fail."""
+"""Operations on installations, IPC pools and monitors, each made to fail."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a program asks of the planner, traces, boards, metrics, leases and torch."""
+"""Operations on the planner, traces, boards, metrics, leases and torch, each made to fail."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation uses of the package: the functions that run, and the classes of what it gives.
+"""Finds what an operation uses of the package: functions that run, and classes of its results.
 
 Seen, and not said by a list: whoever changes an operation cannot forget it.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is a result, and why the rest is none.
+"""Decides which runs are results, and says why the others are not.
 
 Figures of rows are bytes; a budget's are the bytes of the budget. Each rule has its bound here.
 """

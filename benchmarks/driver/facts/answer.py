@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a question returns."""
+"""The answer that each question returns."""
 
 from __future__ import annotations
 

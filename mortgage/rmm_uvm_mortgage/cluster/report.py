@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run on a cluster showed: plain values, ready for JSON."""
+"""The results of a run on a cluster: plain values, ready for JSON."""
 
 from __future__ import annotations
 

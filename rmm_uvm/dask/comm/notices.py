@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of transfers that are slower than they could be: warnings, log records, listeners.
+"""Remarks about slow transfers: warnings, log records and calls of listeners.
 
 Each reason is said at most once a minute.
 """
@@ -21,7 +21,7 @@ from rmm_uvm.support.user_line import warn_user
 __all__ = ["QUIET_SECONDS", "Listener", "Notices", "Remarks", "subscribe", "unsubscribe"]
 
 QUIET_SECONDS = 60.0
-"""How long a reason is not said again."""
+"""After a remark, its reason is silent for this long."""
 
 Listener: TypeAlias = Callable[[str, str], object]
 """Called with the reason, one word or two, and the text, one line."""
@@ -97,7 +97,7 @@ class Notices:
 
 
 NOTICES = Notices()
-"""Of this process: there is one pool, and one person to tell."""
+"""The notices of this process, which has one pool and one person to tell."""
 
 subscribe = NOTICES.subscribe
 unsubscribe = NOTICES.unsubscribe

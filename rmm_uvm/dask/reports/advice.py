@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a report of a cluster says first: what to do, across all workers.
+"""The advice at the beginning of a report of a cluster, across all workers.
 
 Pure functions. What one worker's own report advises is in it once, with how many workers it is
 true of; before it comes what only shows when workers are compared.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of a cluster: advice first, then a row for each worker.
+"""Shows a cluster: advice first, then a row for each worker.
 
 A page has each worker's own report too, folded: drawing the charts of 16 workers at once takes a
 browser many seconds.

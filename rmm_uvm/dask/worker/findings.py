@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker found, sent to scheduler and clients as Dask events that any process can read.
+"""Sends the findings of a worker to scheduler and clients, as Dask events for any process.
 
 Covers the worker's side. In the worker a finding is warned of and logged as without Dask. Does not
 cover the warnings that clients see; see `rmm_uvm.dask.cluster.scheduler_plugin` and

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan advises, and why."""
+"""The advice of a plan, with its reasons."""
 
 from __future__ import annotations
 

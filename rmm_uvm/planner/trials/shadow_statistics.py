@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a torch program took on a simulated device."""
+"""The time and memory that a torch program took on a simulated device."""
 
 from __future__ import annotations
 

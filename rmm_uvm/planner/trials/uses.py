@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel uses, and who is told of it."""
+"""The memory that a kernel uses, and the listeners that are told of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of a plan: its cards in a table, then answers and settings for each."""
+"""Shows a plan: its cards in a table, then answers and settings for each."""
 
 from __future__ import annotations
 

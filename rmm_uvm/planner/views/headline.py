@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan says of all its cards together, in sentences that agree with its table."""
+"""Sums up all cards of a plan, in sentences that agree with its table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel of a torch program uses, and which storages have an allocation.
+"""Finds the memory that a kernel of a torch program uses, and the storages with an allocation.
 
 Views share a storage, and a storage is watched by a weak reference alone: nothing lives longer for
 it. What died is given back before the next kernel, so that nothing happens inside torch's own

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is watched, and where its figures come from."""
+"""The sources of the figures that a monitor watches."""
 
 from __future__ import annotations
 

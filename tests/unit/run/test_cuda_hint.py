@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is told about answers of CUDA: by name, by number, and of which nothing is told."""
+"""Tests of the hints on errors of CUDA, by name or by number, and of errors without a hint."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is told before SIGTERM or SIGHUP ends a process, and where neither is ours to handle."""
+"""Tests of the report that SIGTERM or SIGHUP causes, and of signals that the program handles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is said where a file of this package cannot be opened."""
+"""Tests of the message for a file of this package that cannot be opened."""
 
 from __future__ import annotations
 
