@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark scripts of dask-cuda compute, as numbers that can be compared.
+"""Answers of dask-cuda's benchmark scripts, as numbers that can be compared.
 
 The scripts throw their results away. Here frames and arrays are made by the same functions, put
 through the same calls, and added up; integers, wherever sums have to be exact. Run by the process

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of a benchmark's cluster run.
+"""The tasks that the workers of a benchmark's cluster run.
 
 A module of its own, so that Dask sends names and not code: a kernel is compiled once a worker.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables share: machines for smaller sizes, time spans, page lists."""
+"""Shared by the tables: machines for smaller sizes, time spans, page lists."""
 
 from __future__ import annotations
 

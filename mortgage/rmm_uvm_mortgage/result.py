@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the mortgage pipeline reports: plain values, ready for JSON."""
+"""The results of a run of the mortgage pipeline: plain values, ready for JSON."""
 
 from __future__ import annotations
 

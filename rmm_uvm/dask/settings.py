@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker is told: one frozen value from keywords, flags and Dask's configuration.
+"""The settings of a worker: one frozen value from keywords, flags and Dask's configuration.
 
 A keyword or flag comes before Dask's configuration, which comes before the default. Pure: nothing
 is read here, and neither Dask nor RMM is needed.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the CUDA driver library answers without a CUDA context.
+"""Asks the CUDA driver library what it answers without a CUDA context.
 
 NVIDIA's own Python bindings do the calls: they come with RMM, find the library themselves, and
 need nothing compiled by us, so the doctor works where our extension cannot even be loaded.

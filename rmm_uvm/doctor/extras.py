@@ -23,7 +23,7 @@ PURPOSES = {
     "mortgage": "the mortgage pipeline without a GPU",
     "mortgage-gpu": "the mortgage pipeline on a GPU",
 }
-"""What an extra is good for. One that is not named here is for developing rmm-uvm."""
+"""The use of each extra. One that is not named here is for developing rmm-uvm."""
 
 ADDED = {"mortgage": ("rmm-uvm-mortgage", "cpu"), "mortgage-gpu": ("rmm-uvm-mortgage", "gpu")}
 """Extras of what adds to rmm-uvm, by the names that they have here."""

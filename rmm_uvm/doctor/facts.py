@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the doctor finds on a machine, before anything is concluded from it.
+"""The facts that the doctor finds on a machine, before anything is concluded from them.
 
 Plain frozen values, so that a test can describe any machine: `Facts` of them make one. `Probe` is
 the source they come from; `rmm_uvm.doctor.probe.SystemProbe` is the real one.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the doctor reports: plain frozen values, printed by `rmm_uvm.cli.doctor`."""
+"""The report of the doctor: plain frozen values, printed by `rmm_uvm.cli.doctor`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver says about its device: plain values, made by the compiled layer.
+"""The description of a device by its driver: plain values, made by the compiled layer.
 
 Covers availability and fixed device facts. Does not cover counters that change; see
 `rmm_uvm.drivers`.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a pool holds and nobody uses is given back: to the device, the host and other processes.
+"""Gives back what a pool holds and nobody uses: to the device, the host and other processes.
 
 Covers asking pools of `rmm_uvm.managed_pool` and `rmm_uvm.reinitialize` for it. Does not cover
 torch's own allocator; see `rmm_uvm.torch`.

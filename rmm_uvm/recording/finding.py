@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy concludes from samples: a kind, a figure, the threshold it passed, a remedy."""
+"""The conclusion of a policy from samples: a kind, a figure, its threshold, a remedy."""
 
 from __future__ import annotations
 

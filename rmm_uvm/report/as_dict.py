@@ -16,7 +16,7 @@ from rmm_uvm.report.series import DeviceSeries
 __all__ = ["FORMAT", "FORMAT_VERSION", "as_dict"]
 
 FORMAT = "rmm_uvm report"
-"""What a kept report says that it is."""
+"""The format that a kept report names."""
 
 FORMAT_VERSION = 1
 """Grows when a key changes its meaning or goes away, not when one is added."""

@@ -31,7 +31,7 @@ __all__ = [
 
 
 OUTSIDE = "outside stages"
-"""What the row is called of the time in which no stage ran."""
+"""The name of the row for the time in which no stage ran."""
 
 
 @dataclasses.dataclass(frozen=True)

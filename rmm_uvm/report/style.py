@@ -32,10 +32,10 @@ _PURPLE = "#CC79A7"
 _GREY = "#999999"
 
 WARNING_COLOUR = _VERMILION
-"""Of the marks of findings."""
+"""The colour of the marks of findings."""
 
 AREA_COLOUR = _SKY
-"""Of the area under the resident bytes."""
+"""The colour of the area under the resident bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,10 +91,10 @@ LINES: dict[str, Line] = {
 }
 
 ELSEWHERE = Fill("more than fits", _ORANGE, "right_diagonal_line", RISING_STROKES, 0.45, _ORANGE)
-"""Of what is allocated and not on the device, in bars."""
+"""The fill of what is allocated and not on the device, in bars."""
 
 CAPACITY = Fill("managed capacity", "#111111")
-"""Of the end of what fits, in bars."""
+"""The fill of the end of what fits, in bars."""
 
 CAUSES: dict[str, Fill] = {
     "user": Fill("asked for (prefetch)", _SKY, "blank"),

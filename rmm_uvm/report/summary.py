@@ -45,7 +45,7 @@ SIMULATED = "rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"
 """The first line of a summary of simulated devices."""
 
 _NO_NEWS = ("not asked for", "switched off")
-"""How the reason of a source begins that the user did not want."""
+"""The beginning of the reason of a source that the user did not want."""
 
 _EITHER = {"own_resources", "rmm_chain"}
 """A program has one of these or the other."""

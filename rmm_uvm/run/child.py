@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the first Python process of a watched command does: install, watch, leave its recording.
+"""Runs in the first Python process of a watched command: installs, watches, leaves a recording.
 
 Called at the start of the process by ``hook/sitecustomize.py``. The folder that it is given belongs
 to the command that started it, which prints the summary.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver is called where it is named: ``cuda``, ``simulated``, ``simulated:SIZE@MACHINE``.
+"""The names of drivers: ``cuda``, ``simulated``, ``simulated:SIZE@MACHINE``.
 
 No driver is opened, so whoever only reads settings can check a name too.
 """

@@ -56,13 +56,13 @@ Evict = Literal["all", "activations"]
 Activations = Literal["migrate", "copy", "auto"]
 
 LIBRARIES: Final = ("cupy", "numba", "torch")
-"""That can be let allocate through RMM."""
+"""The libraries that can be let allocate through RMM."""
 
 _NO_LIBRARIES: Final = {
     "jax": "XLA allocates JAX's memory, and takes no other allocator. Leave 'jax' out, and set "
     "XLA_PYTHON_CLIENT_PREALLOCATE=false, so that JAX leaves memory to the pool"
 }
-"""That cannot, and why."""
+"""The libraries that cannot, and why."""
 
 LEAST_BUDGET_BYTES: Final = 4 * VA_BLOCK_BYTES
 """With less nothing could be moved while something else is used."""

@@ -64,7 +64,7 @@ _PERCENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[ \t]*%", re.A)
 _HALF_A_UNIT = re.compile(r"([0-9]+(?:\.[0-9]*)?[ \t]*)([kmgtp])i?", re.I | re.A)
 
 MAXIMUM_BYTES = 2**63 - 1
-"""Of any size: they travel through C as signed 64-bit integers."""
+"""The largest size: sizes travel through C as signed 64-bit integers."""
 
 _ACCEPTED = 'an integer or a string such as "512 MiB", "2GiB" or "2GB"'
 _ACCEPTED_SIZE = f'{_ACCEPTED}, or a fraction of device memory such as 0.9 or "90%"'

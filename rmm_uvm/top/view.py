@@ -40,7 +40,7 @@ BUDGET_FIGURES = (
 _OF_DEVICE = ("index", "name", "uuid", "used_bytes", "free_bytes", "total_bytes")
 
 SCHEMA_VERSION = 1
-"""Of the JSON; grows when a name goes or changes its meaning, not when one is added."""
+"""The version of the JSON: grows when a name goes or changes its meaning, not when one is added."""
 
 
 @dataclass(frozen=True)

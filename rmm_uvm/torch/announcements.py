@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a training step uses, announced to a pool that torch allocates from through RMM.
+"""Announces what a training step uses to a pool that torch allocates from through RMM.
 
 With RMM's pluggable allocator torch has no caching allocator, and so no segments to follow: every
 tensor is an allocation of the pool. The hooks are those of `managed`.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a training step uses, announced just before it does: modules, saved tensors, optimisers.
+"""Announces what a training step is about to use: modules, saved tensors, optimisers.
 
 Nothing in a model changes: torch calls hooks of ours before every module, when autograd keeps a
 tensor for the backward pass and when it needs it again, and before every optimiser's step. They

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What was read of a trace, as one frozen value, with care: a file can say anything."""
+"""The contents of a trace, read with care into one frozen value: a file can say anything."""
 
 from __future__ import annotations
 

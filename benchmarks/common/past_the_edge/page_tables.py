@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the CPU's page tables say of managed memory: which pages the host does not hold.
+"""Reads the CPU's page tables: which pages of managed memory the host does not hold.
 
 A page of managed memory that was written lies on the host, where a page table says so, or on the
 device. So of live memory all but what the host holds is on the device. A look moves nothing and

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker keeps during a run of the pipeline: its engine, and who uses it now.
+"""The state of a worker during a run of the pipeline: its engine, and who uses it now.
 
 A Dask plugin holds it, so that it comes and goes with the run, and a worker that Dask starts anew
 in mid-run gets it too.

@@ -22,7 +22,7 @@ GATHER_SECONDS = 2.0
 """How long the first finding of a kind waits for those of other workers."""
 
 QUIET_SECONDS = 60.0
-"""How long a kind is not said again."""
+"""After a warning, its kind is silent for this long."""
 
 _Key = tuple[str, str]
 

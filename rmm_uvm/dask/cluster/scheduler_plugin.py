@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler does for the workers on managed memory: a page, and warnings for all clients.
+"""The plugin of a scheduler: a page on the workers' managed memory, and warnings for all clients.
 
 Every client shows what comes under Dask's topic "warn" as a Python warning, without a call of its
 user. So workers log what they find under ours, and the plugin says the sum of it there: clients

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a process has for its transfers: chunks of the IPC pool, copies, memory for frames.
+"""The means of a process for its transfers: chunks of the IPC pool, copies, memory for frames.
 
 `current_staging` follows `rmm_uvm.reinitialize`: each installation has a staging of its own, made
 when the first device frame comes along. Importing this needs neither RMM nor a GPU.

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 WIRE_VERSION = 2
-"""Of the format in this module; peers of another one are refused in the handshake."""
+"""The version of the format in this module. Peers of another one are refused in the handshake."""
 
 READY = b"\xa7"
 """Says that the next chunk is on its way; its value is checked, so that lost step is noticed."""

@@ -36,13 +36,13 @@ ENOUGH = 1.05
 """Slowdown up to which a workload counts as running as if it fitted."""
 
 WORTH_SETTING = 0.97
-"""Of the defaults' time: what saves less is no reason to set anything."""
+"""A setting is advised if the program takes less than this part of the defaults' time."""
 
 INITIAL_FACTOR = 1.1
 """First slab of a pool, over the peak."""
 
 HOST_FRACTION = 0.9
-"""Of the host's memory, as a pool's default maximum takes."""
+"""The part of the host's memory that is used, as by a pool's default maximum."""
 
 _PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
 _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device

@@ -24,7 +24,7 @@ __all__ = ["HIGHEST_ADDRESS", "LARGEST_BYTES", "Passed", "Sieve"]
 Rows: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 
 LARGEST_BYTES = 8 << 40
-"""Of one range: more than any machine has of memory."""
+"""The largest size of one range: more than any machine has of memory."""
 HIGHEST_ADDRESS = 1 << 57
 """Addresses of processors have 57 bits at most."""
 

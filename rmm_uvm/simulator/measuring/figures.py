@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of a machine, as plain values: how many bytes, in how many seconds.
+"""Measurements of a machine, as plain values: how many bytes, in how many seconds.
 
 Covers the figures alone. Does not cover how they are taken
 (`rmm_uvm.simulator.measuring.procedure`) nor what follows from them

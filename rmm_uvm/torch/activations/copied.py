@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What autograd keeps and does not fit, copied to pinned host memory and back ahead of its use.
+"""Copies what autograd keeps and does not fit to pinned host memory, and back before its use.
 
 Copies go beside the kernels, both ways at once. What was kept first is needed last, and leaves, the
 largest of it. Its device memory is let go once the program's stream waits for the copy: torch uses

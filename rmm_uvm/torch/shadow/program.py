@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a torch program did to memory, kept in order, to be done again on any card.
+"""Keeps what a torch program did to memory, in order, to do it again on any card.
 
 Covers recording without a device and replaying. Does not cover the trace format, which knows no
 kernels; `simulated(trace=...)` writes it.
