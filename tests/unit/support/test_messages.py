@@ -26,7 +26,7 @@ def test_short_values_are_shown_as_python_spells_them() -> None:
         (lambda: settings_of({"eviction": "lruu"}), "'lruu' (did you mean 'lru'?): use one of"),
         (lambda: settings_of({"prefetch": 7}), "prefetch=7: use one of"),
         (lambda: settings_of({"device_budegt": 1}), "(did you mean 'device_budget'?): there are"),
-        (lambda: make_monitor({"intervall": 1}, [0]), "(did you mean 'interval_seconds'?)"),
+        (lambda: make_monitor({"interval_secs": 1}, [0]), "(did you mean 'interval_seconds'?)"),
         (lambda: Thresholds().changed(footprint_facto=1), "(did you mean 'footprint_factor'?)"),
     ],
 )
