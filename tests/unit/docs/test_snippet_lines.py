@@ -28,12 +28,22 @@ PRINTED: Mapping[str, str] = {
     "dask.md": r"distributed\.worker\.rmm_uvm - ERROR - ",
     "watching-a-cluster.md": r"\w+Warning: ",
 }
+# Of sed, of the shell, and of pytest, whose arguments every test of here is asked for.
+FIRST_CHANGE = re.findall(
+    r"^    ((?:sed -i|repository=|cd|python -P) ?.*)$",
+    (ci_usage.REPOSITORY / "CONTRIBUTING.md").read_text(),
+    re.MULTILINE,
+)
 RELOADS = reasons._THRESHOLD_HOW.partition("modprobe")
 # By command without its comment, why nobody is asked whether it is one.
 NOT_ASKED: Mapping[str, str] = {
     "python3 -m venv .venv && source .venv/bin/activate": "Python's own, as in prerequisites.sh",
     "".join(RELOADS[1:]).format(threshold=5): "root and NVIDIA's driver; the planner prints it",
     "cat /sys/module/nvidia_uvm/parameters/uvm_perf_prefetch_threshold": "NVIDIA's driver",
+    **dict.fromkeys(
+        FIRST_CHANGE,
+        "a contributor's first change: see test_first_change.py",
+    ),
     'echo "options nvidia_uvm uvm_perf_prefetch_threshold=5" > /etc/modprobe.d/nvidia-uvm.conf': (
         "root, and a file that outlives the test"
     ),
