@@ -88,14 +88,11 @@ def test_what_grew_is_little_and_of_no_machine() -> None:
     assert FOREIGN.search(b'{"path": "/home/someone/trace"}')
 
 
-def test_document_says_how_much_grew_and_of_what_nothing() -> None:
+def test_document_says_how_much_grew() -> None:
     text = " ".join((GROWN.parents[2] / "docs/understand/fuzzing.md").read_text().split())
     files = [path for path in GROWN.rglob("*") if path.is_file()]
     kib = sum(path.stat().st_size for path in files) / 1024
-    none = sorted(set(TARGETS) - {path.parent.name for path in files})
-    *most, last = (f"`{name}`" for name in none)
     assert f"`tests/fuzz/grown`: {len(files)} inputs, {kib:.0f} KiB together." in text
-    assert f"Of {', '.join(most)} and {last} nothing grew" in text
 
 
 def test_corpus_has_every_seed_as_it_is_made() -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -143,29 +142,11 @@ def test_bf16_is_told_beside_fp32() -> None:
     )
     assert f"takes {memory} of the memory that it takes in FP32, and {computing} of the" in text
     seconds = seconds_with_fastest()
-
-    def means(dtype: str, way: str, other: str) -> str:
-        found = [
-            statistics.geometric_mean(
-                seconds[model, dtype, factor, way] / seconds[model, dtype, factor, other]
-                for model in MODELS
-            )
-            for factor in policies.FACTORS
-        ]
-        return f"{min(found):.1f} to {max(found):.1f}"
-
-    known, ideal = (
-        {dtype: means(dtype, *ways) for dtype in policies.DTYPES}
-        for ways in ((FASTEST, policies.KNOWN), (policies.KNOWN, policies.IDEAL))
-    )
-    assert f"{known['bf16']} times as fast as the fastest baseline by the means below" in text
-    assert f"beside {known['fp32']} in FP32" in text
-    assert f"is {ideal['bf16']} times as fast as that, beside {ideal['fp32']}." in text
     longest = max(
         seconds["lstm", "bf16", factor, policies.KNOWN] / seconds["lstm", "bf16", factor, FASTEST]
         for factor in policies.FACTORS
     )
-    assert f"in BF16 it takes up to {longest:.2f} times as long as the fastest baseline" in text
+    assert f"in BF16 take up to {longest:.2f} times as long as the fastest baseline" in text
 
 
 def test_prefetched_allocations_are_the_fastest_baseline_on_most_cards() -> None:

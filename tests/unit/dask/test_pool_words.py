@@ -66,5 +66,8 @@ def test_error_about_a_share_tells_that_the_number_is_a_guess() -> None:
 
 def test_other_error_is_as_it_was() -> None:
     asked = {"maximum_pool_size": "1KiB", "driver": "simulated:64MiB", "libraries": ()}
-    with pytest.raises(ConfigurationError, match=r"2 MiB at least$"), with_guess(GUESS):
+    with (
+        pytest.raises(ConfigurationError, match=r"2 MiB at least; give more, or leave it out$"),
+        with_guess(GUESS),
+    ):
         rmm_uvm.reinitialize(host_sharers=12, **asked)

@@ -141,7 +141,10 @@ def test_value_that_cannot_be_used_is_refused_by_name(name: str, value: Any) -> 
 
 
 def test_unknown_setting_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match=r"no setting 'pool_size': there are initial_pool"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"no setting 'pool_size' \(did you mean '\w+'\?\): there are initial_pool",
+    ):
         settings_of({"pool-size": "1GiB"})
 
 
