@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs both packages and tests a change where there is no GPU: style, C++, Python, doctests and
-# notebooks; fuzzes every reader for some seconds. Twelve minutes on two cores, what is downloaded
-# apart; what each minute buys, and what waits for the night, is in docs/measure/tests.md.
+# notebooks; fuzzes every reader for some seconds. Some 16 minutes on two cores, what is downloaded
+# included; what each minute buys, and what waits for the night, is in docs/measure/tests.md.
 #   ci/test.sh [--all]
 # --all adds tests marked `nightly`, all examples of properties, and sanitizers and clang-tidy on
 # everything. ci/nightly.sh runs it, and other checks.
