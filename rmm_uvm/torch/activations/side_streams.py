@@ -9,6 +9,7 @@ share ours, and takes several times as long for each copy and each wait.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from typing import Any, Protocol
 
@@ -157,24 +158,30 @@ class CudaSideStreams:
     def seconds_of_copies(self) -> float:
         """Return how long it takes to copy one byte to the host and back; the first time tries it.
 
-        Waits for copies that are under way.
+        Waits for copies that are under way. Infinite where there is no memory to try it: then
+        nothing is copied either.
         """
         if self._seconds_of_copies is None:
-            with torch.cuda.device(self._device):
-                there = torch.empty(_TRIED_BYTES, dtype=torch.uint8, device="cuda")
-            host = self.host_buffer(_TRIED_BYTES)
-            on_host, on_device = host.untyped_storage(), there.untyped_storage()
-            self.follow(self.out, self.current())
-            self.follow(self.back, self.current())
-            for _ in range(2):  # the second time counts
-                self.finish()
-                begin = time.perf_counter()
-                self.copy(self.out, on_host, on_device, _TRIED_BYTES)
-                self.finish()
-                self.copy(self.back, on_device, on_host, _TRIED_BYTES)
-                self.finish()
-            self._seconds_of_copies = (time.perf_counter() - begin) / _TRIED_BYTES
+            try:
+                self._seconds_of_copies = self._tried_copies()
+            except (RuntimeError, MemoryError):
+                self._seconds_of_copies = math.inf
         return self._seconds_of_copies
+
+    def _tried_copies(self) -> float:
+        host = self.host_buffer(_TRIED_BYTES)
+        there = torch.empty(_TRIED_BYTES, dtype=torch.uint8, device=f"cuda:{self._device}")
+        on_host, on_device = host.untyped_storage(), there.untyped_storage()
+        self.follow(self.out, self.current())
+        self.follow(self.back, self.current())
+        for _ in range(2):  # the second time counts
+            self.finish()
+            begin = time.perf_counter()
+            self.copy(self.out, on_host, on_device, _TRIED_BYTES)
+            self.finish()
+            self.copy(self.back, on_device, on_host, _TRIED_BYTES)
+            self.finish()
+        return (time.perf_counter() - begin) / _TRIED_BYTES
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
         """See `SideStreams`."""

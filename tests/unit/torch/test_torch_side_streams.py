@@ -202,3 +202,13 @@ def test_without_room_free_buffers_are_taken_and_others_are_asked_for_later() ->
     assert buffers.take(32, 0) is None  # to ask takes long
     buffers.ask_again()
     assert buffers.take(32, 0) is not None
+
+
+def test_copies_that_cannot_be_tried_count_as_endless(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_self: CudaSideStreams, _nbytes: int) -> torch.Tensor:
+        raise RuntimeError("no pinned memory")
+
+    monkeypatch.setattr(CudaSideStreams, "host_buffer", refuse)
+    assert CudaSideStreams(device).seconds_of_copies() == float("inf")
