@@ -98,7 +98,11 @@ def _wrap(
 
     @functools.wraps(theirs)
     def update(params: _Tensors, *args: Any, **kwargs: Any) -> None:
-        may_part = not (is_ended or torch.compiler.is_compiling()) and are_ours(params)
+        may_part = (
+            not (is_ended or torch.compiler.is_compiling())
+            and not any(_is_parallel(each, params) for each in kwargs.values())
+            and are_ours(params)
+        )
         ends = _ends(params, args, budget_bytes) if may_part else []
         if may_part and not ends and is_untold():
             ends = [len(params)]

@@ -96,6 +96,19 @@ def test_momentum_that_a_part_begins_is_there_in_the_next_step() -> None:
     assert [one[0].item() for one in weights] == [-2.5, -2.5]  # 1, then 1 and a half
 
 
+def test_step_that_is_given_its_state_by_name_is_taken_as_a_whole() -> None:
+    weights = [torch.zeros(64), torch.zeros(64)]
+    gradients = [torch.ones(64), torch.ones(64)]
+    momentum: list[torch.Tensor | None] = [None, None]
+    settings = {"weight_decay": 0, "momentum": 0.5, "dampening": 0, "nesterov": False}
+    with announcing(budget_bytes=64):
+        importlib.import_module("torch.optim.sgd").sgd(
+            weights, gradients, momentum_buffer_list=momentum, lr=1.0, maximize=False, **settings
+        )
+    assert [one[0].item() for one in weights] == [-1.0, -1.0]
+    assert all(one is not None for one in momentum)
+
+
 def test_wrapper_of_the_program_stays_and_parts_end_beneath_it() -> None:
     calls = []
     module = importlib.import_module("torch.optim.sgd")
