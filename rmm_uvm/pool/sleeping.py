@@ -17,6 +17,7 @@ from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.slabs import trim_pools
+from rmm_uvm.support.off_switch import OFF
 
 __all__ = ["Slept", "check_can_sleep", "sleep", "wake"]
 
@@ -83,6 +84,8 @@ def sleep(mr: rmm.mr.DeviceMemoryResource | None = None) -> Slept:
     8
     """
     pools = _sleepers(mr, "sleep")
+    if not pools:
+        return Slept(0, 0, OFF)
     trimmed = trim_pools(pools)
     moved_bytes = sum(pool.managed_mr.residency.sleep() for pool in pools)
     return Slept(moved_bytes, trimmed.given_back_bytes, trimmed.reason)

@@ -397,7 +397,7 @@ class _OffTorchMemory(TorchMemory):
         return None
 
     def sleep(self) -> Slept:
-        return Slept(0, 0)
+        return Slept(0, 0, OFF)
 
     def wake(self) -> int:
         return 0

@@ -188,3 +188,9 @@ def test_a_program_that_works_meanwhile_loses_nothing() -> None:
     statistics = rmm_uvm.residency_statistics(mr)
     assert statistics.resident_bytes <= 64 * MIB
     assert statistics.failed_calls == 0
+
+
+def test_sleep_says_that_the_switch_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM", "off")
+    assert rmm_uvm.sleep().reason == "switched off by RMM_UVM=off"
+    assert rmm_uvm.wake() == 0
