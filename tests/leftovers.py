@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a test leaves behind: threads that go on running, open files, and managed memory."""
+"""What a test leaves behind: threads that run, open files, managed memory, loggers' levels."""
 
 from __future__ import annotations
 
 import gc
+import logging
 import re
 import sys
 import threading
@@ -32,13 +33,14 @@ _PATIENCE_SECONDS = 10.0
 
 
 class Before:
-    """The threads, open files and managed memory that there were at first."""
+    """The threads, open files, managed memory and loggers' levels that there were at first."""
 
     def __init__(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._patience_seconds = patience_seconds
         self._threads = set(threading.enumerate())
         self._files = _open_files()
         self._managed_bytes = limits._account.used_bytes
+        self._levels = _levels()
 
     def left_behind(self) -> list[str]:
         """Return what there is now, and was not: threads that are ending may take their time."""
@@ -66,7 +68,12 @@ class Before:
         # It counts against the cap of the whole process: less is left to all tests that come later.
         managed_bytes = limits._account.used_bytes - self._managed_bytes
         memory = [f"{managed_bytes} bytes of managed memory"] if managed_bytes > 0 else []
-        return threads + kept + memory
+        levels = [
+            f"the level {logging.getLevelName(level)} of logger {name or 'root'}"
+            for name, level in _levels().items()
+            if level != self._levels.get(name, logging.NOTSET)
+        ]
+        return threads + kept + memory + levels
 
 
 def let_go_of_failure() -> None:
@@ -86,4 +93,13 @@ def _open_files() -> dict[str, str]:
             found[link.name] = str(link.readlink())
         except FileNotFoundError:  # the descriptor of this very listing
             continue
+    return found
+
+
+def _levels() -> dict[str, int]:
+    """Return the levels of our loggers and of the root, which decide what a later test sees."""
+    found = {"": logging.getLogger().level}
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if name.partition(".")[0].startswith("rmm_uvm") and isinstance(logger, logging.Logger):
+            found[name] = logger.level
     return found

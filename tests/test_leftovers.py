@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import threading
 from collections.abc import Iterator
@@ -110,4 +111,17 @@ def test_pool_of_a_test_that_failed_is_let_go_of(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(sys, "last_value", error, raising=False)
     assert before.left_behind() == [f"{24 << 20} bytes of managed memory"]
     let_go_of_failure()
+    assert before.left_behind() == []
+
+
+@pytest.mark.parametrize("name", ["rmm_uvm.leftovers", "rmm_uvm", None])
+def test_level_of_a_logger_is_left_behind_where_later_tests_read_its_records(
+    name: str | None,
+) -> None:
+    before, logger = Before(), logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    found = before.left_behind()
+    logger.setLevel(level)
+    assert found == [f"the level ERROR of logger {name or 'root'}"]
     assert before.left_behind() == []

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,9 +67,8 @@ def _on_own(request: Request, workers: int, console: Console) -> int:
         if device_bytes is None:
             device_bytes, why = default_worker_device(data, request.parts, workers)
         console.print(Printed(simulated_lines(device_bytes, why)))
-        # What it would say about simulated devices stands on the page already.
-        logging.getLogger("rmm_uvm.dask").setLevel(logging.ERROR)
     with (
+        _dask_says_only_errors() if because else contextlib.nullcontext(),
         local_workers(
             workers,
             device_bytes,
@@ -78,6 +79,18 @@ def _on_own(request: Request, workers: int, console: Console) -> int:
         _make_run(request, data, client) as run,
     ):
         return _run_and_print(request, run, data, console)
+
+
+@contextlib.contextmanager
+def _dask_says_only_errors() -> Iterator[None]:
+    """Keep back what Dask says about simulated devices: it stands on the page already."""
+    logger = logging.getLogger("rmm_uvm.dask")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _on_existing(request: Request, address: str, console: Console) -> int:
