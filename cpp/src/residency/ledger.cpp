@@ -45,11 +45,13 @@ void residency_ledger::add_slab(memory_range slab)
   }
   auto const number = free_numbers_.back();
   groups_.resize((numbered_.size() + slabs_a_group - 1) / slabs_a_group);
-  slab_record made{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number};
-  auto& kept        = slabs_.emplace(slab.address, std::move(made)).first->second;
-  numbered_[number] = &kept;
+  auto made = std::make_unique<slab_record>(
+    slab_record{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number});
+  auto* const kept = made.get();
+  slabs_.insert(behind(slab.address), {slab.address, std::move(made)});
+  numbered_[number] = kept;
   free_numbers_.pop_back();
-  auto& group   = group_of(kept);
+  auto& group   = group_of(*kept);
   group.address = std::min(group.address, slab.address);
   block_count_ += blocks;
   slab_bytes_ += slab.bytes;
@@ -65,11 +67,13 @@ void residency_ledger::remove_slab(std::uintptr_t address) noexcept
 /** @brief The same with the lock. */
 void residency_ledger::remove(std::uintptr_t address) noexcept
 {
-  auto const it = slabs_.find(address);
-  if (it == slabs_.end()) { return; }
-  auto const& blocks = it->second.blocks;
+  auto const after = behind(address);
+  if (after == slabs_.begin() || std::prev(after)->address != address) { return; }
+  auto const found   = std::prev(after);
+  auto const& slab   = *found->record;
+  auto const& blocks = slab.blocks;
   block_count_ -= blocks.size();
-  slab_bytes_ -= it->second.range.bytes;
+  slab_bytes_ -= slab.range.bytes;
   if (counted_epoch_ != 0) {
     marked_count_ -=
       static_cast<std::size_t>(std::count_if(blocks.begin(), blocks.end(), [this](auto const& one) {
@@ -77,25 +81,34 @@ void residency_ledger::remove(std::uintptr_t address) noexcept
       }));
     settle(counted_epoch_);
   }
-  numbered_[it->second.number] = nullptr;
-  free_numbers_.push_back(it->second.number);  // there is room for all numbers
-  slabs_.erase(it);
+  numbered_[slab.number] = nullptr;
+  free_numbers_.push_back(slab.number);  // there is room for all numbers
+  slabs_.erase(found);
 }
 
-residency_ledger::slab_map::const_iterator residency_ledger::find(std::uintptr_t address) const
+std::vector<residency_ledger::slab_entry>::const_iterator residency_ledger::behind(
+  std::uintptr_t address) const noexcept
 {
-  auto it = slabs_.upper_bound(address);
-  if (it == slabs_.begin()) { return slabs_.end(); }
-  it = std::prev(it);
-  return address < it->second.range.end() ? it : slabs_.end();
+  return std::upper_bound(
+    slabs_.begin(), slabs_.end(), address, [](std::uintptr_t wanted, slab_entry const& each) {
+      return wanted < each.address;
+    });
+}
+
+residency_ledger::slab_record* residency_ledger::find(std::uintptr_t address) const noexcept
+{
+  auto const after = behind(address);
+  if (after == slabs_.begin()) { return nullptr; }
+  auto* const slab = std::prev(after)->record.get();
+  return address < slab->range.end() ? slab : nullptr;
 }
 
 std::optional<memory_range> residency_ledger::slab_of(std::uintptr_t address) const
 {
   std::lock_guard const lock{mutex_};
-  auto const it = find(address);
-  if (it == slabs_.end()) { return std::nullopt; }
-  return it->second.range;
+  auto const* const slab = find(address);
+  if (slab == nullptr) { return std::nullopt; }
+  return slab->range;
 }
 
 void residency_ledger::settle(epoch_number epoch)
@@ -106,9 +119,9 @@ void residency_ledger::settle(epoch_number epoch)
 void residency_ledger::mark_on_device(memory_range range, epoch_number epoch)
 {
   std::lock_guard const lock{mutex_};
-  auto const found = find(range.address);
-  if (found == slabs_.end()) { return; }
-  auto& record    = slabs_.find(found->first)->second;
+  auto* const found = find(range.address);
+  if (found == nullptr) { return; }
+  auto& record    = *found;
   auto const slab = record.range;
   auto const end  = std::min(range.end(), slab.end());
   // Marks only grow: a thread that was held up must not put an older epoch over a newer one.
@@ -132,9 +145,9 @@ void residency_ledger::doubt(memory_range range) noexcept
 {
   if (range.bytes == 0) { return; }
   std::lock_guard const lock{mutex_};
-  auto const found = find(range.address);
-  if (found == slabs_.end()) { return; }
-  auto& record    = slabs_.find(found->first)->second;
+  auto* const found = find(range.address);
+  if (found == nullptr) { return; }
+  auto& record    = *found;
   auto const slab = record.range;
   auto const last = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
   for (auto block = block_index(slab, range.address); block < last; ++block) {
@@ -148,8 +161,8 @@ void residency_ledger::doubt(memory_range range) noexcept
 /** @brief Begins anew to count marks, with the lock. */
 void residency_ledger::doubt_all() noexcept
 {
-  for (auto& [address, slab] : slabs_) {
-    for (auto& block : slab.blocks) {
+  for (auto const& each : slabs_) {
+    for (auto& block : each.record->blocks) {
       block.on_device_as_of = 0;
     }
   }
@@ -161,9 +174,9 @@ void residency_ledger::doubt_all() noexcept
 /** @brief Has the bounds of groups follow what changed in the blocks of a range. */
 void ledger_view::include(memory_range range, use_tick now) noexcept
 {
-  auto const found = ledger_.find(range.address);
-  if (found == ledger_.slabs_.end() || range.bytes == 0) { return; }
-  auto& slab      = ledger_.slabs_.find(found->first)->second;
+  auto* const found = ledger_.find(range.address);
+  if (found == nullptr || range.bytes == 0) { return; }
+  auto& slab      = *found;
   auto block      = block_index(slab.range, range.address);
   auto const last = block_index(slab.range, std::min(range.end(), slab.range.end()) - 1);
   while (block <= last) {
@@ -180,8 +193,8 @@ void ledger_view::include(memory_range range, use_tick now) noexcept
 
 void ledger_view::forget_bounds() noexcept
 {
-  for (auto& [address, slab] : ledger_.slabs_) {
-    slab.bounds.forget();
+  for (auto const& each : ledger_.slabs_) {
+    each.record->bounds.forget();
   }
   for (auto& group : ledger_.groups_) {
     group.bounds     = {};
@@ -195,9 +208,9 @@ std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
   std::vector<memory_range> runs;
   if (range.bytes == 0) { return runs; }
   std::lock_guard const lock{mutex_};
-  auto const found = find(range.address);
-  if (found == slabs_.end()) { return runs; }
-  auto const& record = found->second;
+  auto const* const found = find(range.address);
+  if (found == nullptr) { return runs; }
+  auto const& record = *found;
   auto const slab    = record.range;
   auto const last    = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
   auto block         = block_index(slab, range.address);

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -83,14 +83,22 @@ class residency_ledger {
     bounds_tree bounds;
     std::size_t number{0};  // among `numbered_`
   };
-  using slab_map = std::map<std::uintptr_t, slab_record>;
+  /** @brief Where a slab begins, beside it: a search by address looks at these alone. */
+  struct slab_entry {
+    std::uintptr_t address;
+    std::unique_ptr<slab_record> record;
+  };
   /** @brief Slabs whose numbers follow each other: the bounds of all their blocks. */
   struct slab_group {
     leaving_bounds bounds;
     std::uintptr_t address{~std::uintptr_t{0}};  // no slab of it begins before
   };
 
-  [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
+  /** @brief The first slab that begins behind `address`. */
+  [[nodiscard]] std::vector<slab_entry>::const_iterator behind(
+    std::uintptr_t address) const noexcept;
+  /** @brief The slab that holds `address`; null: none does. */
+  [[nodiscard]] slab_record* find(std::uintptr_t address) const noexcept;
   void remove(std::uintptr_t address) noexcept;
   [[nodiscard]] slab_group& group_of(slab_record const& slab) noexcept
   {
@@ -100,7 +108,7 @@ class residency_ledger {
   void doubt_all() noexcept;
 
   mutable ranked_mutex<lock_rank::ledger> mutex_;
-  slab_map slabs_;
+  std::vector<slab_entry> slabs_;       // ascending
   std::vector<slab_record*> numbered_;  // null: the number is free
   std::vector<std::size_t> free_numbers_;
   std::vector<slab_group> groups_;
@@ -160,13 +168,14 @@ class ledger_view {
   /** @brief True when a slab holds `address`. */
   [[nodiscard]] bool holds(std::uintptr_t address) const
   {
-    return ledger_.find(address) != ledger_.slabs_.end();
+    return ledger_.find(address) != nullptr;
   }
 
   /** @brief True when a slab begins at `address`: no call may reach across, though slabs touch. */
   [[nodiscard]] bool slab_begins(std::uintptr_t address) const
   {
-    return ledger_.slabs_.contains(address);
+    auto const* const slab = ledger_.find(address);
+    return slab != nullptr && slab->range.address == address;
   }
 
   /**
@@ -177,17 +186,17 @@ class ledger_view {
   template <typename Visit>
   void each(memory_range range, Visit const& visit)
   {
-    auto const found = ledger_.find(range.address);
-    if (found == ledger_.slabs_.end() || range.bytes == 0) { return; }
-    visit_blocks(ledger_.slabs_.find(found->first)->second, range, visit);
+    auto* const slab = ledger_.find(range.address);
+    if (slab == nullptr || range.bytes == 0) { return; }
+    visit_blocks(*slab, range, visit);
   }
 
   /** @brief The same for every block of every slab. */
   template <typename Visit>
   void each(Visit const& visit)
   {
-    for (auto& [address, slab] : ledger_.slabs_) {
-      visit_blocks(slab, slab.range, visit);
+    for (auto const& each : ledger_.slabs_) {
+      visit_blocks(*each.record, each.record->range, visit);
     }
   }
   /**
