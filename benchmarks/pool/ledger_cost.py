@@ -39,6 +39,7 @@ PLACE = re.compile(
 MOST_BYTES_A_BLOCK = 64
 MOST_UNEVEN = 2.0
 MOST_GROWTH = 1.5
+MOST_UNEQUAL = 0.02  # what is evicted a use, where two sizes are compared
 LEAST_OF_ONE_THREAD = 0.5
 BLOCKS = (1, 8, 64, 512)
 THREADS = (1, 2, 4, 8)
@@ -51,6 +52,8 @@ COMPARED_GIB = {1: (16, 256), 32: (8, 256)}
 PROGRAMS = {"fits": (64, 64), "budget of half": (8, 4), "budget of half, 64 GiB kept": (64, 4)}
 WRAPPED = (
     "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "sched_yield",
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
 )
 COUNTED = ("waited_for_locks", "waited_for_others", "contended", "locks_a_call", "dropped")
@@ -99,15 +102,13 @@ def rows_of(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str,
             if value
         }
         if not one["run_name"].startswith("threads/"):
-            alone = calls if one["run_name"].startswith("allocate_free/") else uses
-            alone.append(
-                {
-                    "blocks": arguments["blocks"],
-                    "ledger_gib": arguments["ledger_gib"],
-                    "budget_gib": arguments["half_budgets_gib"] / 2,
-                    "ns": round(one["cpu_time"], 1),
-                }
-            )
+            row = {name: arguments[name] for name in ("blocks", "ledger_gib")}
+            row["budget_gib"] = arguments["half_budgets_gib"] / 2
+            row["ns"] = round(one["cpu_time"], 1)
+            if one["run_name"].startswith("allocate_free/"):
+                calls.append(row)
+            else:
+                uses.append({**row, "evicted_a_use": round(one["evicted_a_use"], 4)})
         else:
             row = {name: arguments[name] for name in ("ledger_gib", "budget_gib", "threads")}
             row["calls_per_second"] = round(one["items_per_second"])
@@ -182,6 +183,9 @@ def verdicts(
         judged[f"use of {2 * blocks} MiB, {large_gib} GiB kept / {small_gib} GiB"] = harness.judged(
             many / few, MOST_GROWTH
         )
+    judged["each use makes room for all of itself"] = all(
+        abs(row["evicted_a_use"] - 1) <= MOST_UNEQUAL for row in uses
+    )
     for name in PROGRAMS:
         one, many = (thread_row(threads, name, count) for count in (1, max(THREADS)))
         judged[f"{name}: calls a second, 8 threads / 1"] = harness.judged_at_least(
@@ -219,7 +223,10 @@ def table(result: Mapping[str, Any]) -> str:
     kept = " | ".join(f"{ledger_gib} GiB kept" for ledger_gib in USED_GIB)
     lines += [
         "",
-        "Uses in turn of twice the budget, each of which has others leave, one thread, µs:",
+        "Uses in turn of twice the budget, one thread, µs. What was used longest ago leaves "
+        "(`lru`), so each use makes room for",
+        "all of itself, whatever is kept. The policy `repeat` evicts half as much until it has "
+        "more than 65,536 uses to remember:",
         "",
         f"| used at once | {kept} |",
         "|---|" + "--:|" * len(USED_GIB),

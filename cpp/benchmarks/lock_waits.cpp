@@ -3,6 +3,7 @@
 #include "lock_waits.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -47,15 +48,35 @@ lock_waits& waits_of_this_thread() noexcept
 extern "C" {
 
 int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
+int __real_sched_yield();
 void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
   std::condition_variable* condition, std::unique_lock<std::mutex>* lock);
+
+// Who finds a lock taken tries it again and again for a while, and lets others run in between.
+int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex)
+{
+  auto& waits      = rmm_uvm::benchmarks::waits_of_this_thread();
+  auto const taken = __real_pthread_mutex_trylock(mutex);
+  if (taken != 0 && !waits.trying) { ++waits.contended; }
+  if (taken == 0) { ++waits.locked; }
+  waits.trying = taken != 0;
+  return taken;
+}
+
+int __wrap_sched_yield()
+{
+  rmm_uvm::benchmarks::stopwatch const waiting{
+    rmm_uvm::benchmarks::waits_of_this_thread().mutex_ns};
+  return __real_sched_yield();
+}
 
 int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex)
 {
   auto& waits = rmm_uvm::benchmarks::waits_of_this_thread();
+  if (__wrap_pthread_mutex_trylock(mutex) == 0) { return 0; }
+  waits.trying = false;
   ++waits.locked;
-  if (pthread_mutex_trylock(mutex) == 0) { return 0; }
-  ++waits.contended;
   rmm_uvm::benchmarks::stopwatch const waiting{waits.mutex_ns};
   return __real_pthread_mutex_lock(mutex);
 }

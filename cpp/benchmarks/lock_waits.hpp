@@ -13,10 +13,11 @@ namespace rmm_uvm::benchmarks {
  * this. A mutex that is free costs one more call.
  */
 struct lock_waits {
-  std::uint64_t mutex_ns{0};      ///< for mutexes that others held
+  std::uint64_t mutex_ns{0};      ///< for mutexes that others held, asleep or letting others run
   std::uint64_t condition_ns{0};  ///< in `std::condition_variable::wait`
   std::uint64_t locked{0};        ///< mutexes taken
   std::uint64_t contended{0};     ///< of these, those that others held
+  bool trying{false};             ///< the last try to take one failed
 };
 
 /** @brief This thread's; may be reset. */

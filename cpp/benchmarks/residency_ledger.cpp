@@ -21,6 +21,7 @@
 
 namespace {
 
+using rmm_uvm::eviction_policy;
 using rmm_uvm::memory_range;
 using rmm_uvm::residency_ledger;
 using rmm_uvm::residency_manager;
@@ -38,13 +39,13 @@ constexpr std::size_t slab_bytes = gib;  // the ledger has many: a pool grows by
 
 /** @brief A budget and its ledger; everything may be handed out, and nothing is yet. */
 struct kept_budget {
-  kept_budget(std::size_t ledger_bytes, std::size_t budget_bytes)
+  kept_budget(std::size_t ledger_bytes, residency_settings const& settings)
   {
     for (std::size_t offset = 0; offset < ledger_bytes; offset += slab_bytes) {
       ledger.add_slab({first_address + offset, slab_bytes});
     }
-    manager = std::make_unique<residency_manager>(
-      std::make_shared<no_op_driver>(), ledger, residency_settings::of(budget_bytes));
+    manager =
+      std::make_unique<residency_manager>(std::make_shared<no_op_driver>(), ledger, settings);
   }
 
   residency_ledger ledger;
@@ -61,7 +62,7 @@ void allocate_free(benchmark::State& state)
 {
   auto const bytes        = argument(state, 0) * va_block_bytes;
   auto const ledger_bytes = argument(state, 1) * gib;
-  kept_budget kept{ledger_bytes, argument(state, 2) * gib / 2};
+  kept_budget kept{ledger_bytes, residency_settings::of(argument(state, 2) * gib / 2)};
   stream_handle const stream = nullptr;
   std::size_t offset         = 0;
   auto const turn            = [&] {
@@ -79,12 +80,19 @@ void allocate_free(benchmark::State& state)
   }
 }
 
-/** @brief One thread uses all of what is live in turn, so many blocks at once. */
+/**
+ * @brief One thread uses all of what is live in turn, so many blocks at once.
+ *
+ * What was used longest ago leaves, so that each use makes room for all of itself. A policy that
+ * remembers uses spares half of that, as long as it remembers them all: 65,536.
+ */
 void use_in_turn(benchmark::State& state)
 {
   auto const bytes        = argument(state, 0) * va_block_bytes;
   auto const ledger_bytes = argument(state, 1) * gib;
-  kept_budget kept{ledger_bytes, argument(state, 2) * gib / 2};
+  auto settings           = residency_settings::of(argument(state, 2) * gib / 2);
+  settings.policy         = eviction_policy::lru;
+  kept_budget kept{ledger_bytes, settings};
   for (std::size_t offset = 0; offset < ledger_bytes; offset += bytes) {
     kept.manager->on_allocate({first_address + offset, bytes}, nullptr);
   }
@@ -97,9 +105,13 @@ void use_in_turn(benchmark::State& state)
   for (std::size_t round = 0; round < ledger_bytes / bytes; ++round) {
     turn();
   }
+  auto const before = kept.manager->statistics().evicted_bytes;
   for ([[maybe_unused]] auto const each : state) {
     turn();
   }
+  auto const evicted = static_cast<double>(kept.manager->statistics().evicted_bytes - before);
+  state.counters["evicted_a_use"] =
+    evicted / static_cast<double>(state.iterations()) / static_cast<double>(bytes);
 }
 
 /** @brief What one thread of a program does: it goes round its own memory, most of it live. */
@@ -165,8 +177,8 @@ constexpr std::size_t used_bytes = 8 * gib;  // by all threads together, however
 
 void make_shared_budget(benchmark::State const& state)
 {
-  shared_budget() =
-    std::make_unique<kept_budget>(argument(state, 0) * gib, argument(state, 1) * gib);
+  shared_budget() = std::make_unique<kept_budget>(argument(state, 0) * gib,
+                                                  residency_settings::of(argument(state, 1) * gib));
 }
 
 void forget_shared_budget(benchmark::State const&) { shared_budget().reset(); }
