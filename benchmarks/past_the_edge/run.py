@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -172,15 +173,17 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--missing", action="store_true", help="go on with the file")
     parser.add_argument("--simulated", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child", metavar="MODULES", help=argparse.SUPPRESS)
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def main(given: list[str] | None = None) -> int:
     asked = parsed(given)
-    if asked.child:
-        answer = json.dumps(child(json.loads(asked.child)))
+    if asked.child is not None:
+        for module in filter(None, asked.child.split(",")):
+            importlib.import_module(module)
+        answer = json.dumps(child(json.loads(sys.stdin.readline())))
         with written_whole(asked.answer, "the row") as partial:
             partial.write_text(answer)
         return 0
@@ -241,23 +244,21 @@ def main(given: list[str] | None = None) -> int:
     going_on = asked.missing and asked.json.exists()
     kept = kept_rows(asked.json, settings, machine) if going_on else []
     request = {**settings, "environment": None}
-    script = Path(__file__).resolve()
 
     def run(job: runner.Job) -> dict[str, Any]:
         stop = None if job.stop is None else list(job.stop)
-        return runner.in_process(
-            script,
-            {**request, "side": job.side.name, "stop": stop, "watched": job.watched},
-            asked.run_limit,
-        )
+        asks = {**request, "side": job.side.name, "stop": stop, "watched": job.watched}
+        return processes.run(asks, asked.run_limit)
 
     # On a simulated device a look takes no time: each run has its own.
     wanted = runner.jobs(sides, asked.repetitions, settings["moments"], watched=not asked.simulated)
     rows = runner.in_turn(kept, wanted)
-    for row in runner.run_all(wanted, run, rows, asked.time_limit):
-        print(_line(row), flush=True)
-        rows.append(row)
-        _write(asked.json, settings, machine, rows)
+    modules = () if asked.simulated else getattr(kind, "MODULES", ())
+    with runner.Processes(Path(__file__).resolve(), modules) as processes:
+        for row in runner.run_all(wanted, run, rows, asked.time_limit):
+            print(_line(row), flush=True)
+            rows.append(row)
+            _write(asked.json, settings, machine, rows)
     told = _write(asked.json, settings, machine, rows)
     print("\n".join(document.lines(told)))
     if missing := {job.key for job in wanted} - {runner.key_of(row) for row in rows}:

@@ -10,6 +10,7 @@ sides take turns (A B A B), what drifts is in all, and nothing looks on while ti
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.common.past_the_edge.memory import pinned
 from benchmarks.common.past_the_edge.sides import Side
@@ -142,29 +143,86 @@ def run_all(
         yield {**row, "process_seconds": round(now() - since, 2)}
 
 
-def in_process(script: Path, request: Row, most_seconds: float) -> Row:
-    """Run a script with a request in a process of its own; return its row, or how it failed.
+class Processes:
+    """Runs a script for each request in a process of its own, one after the other.
 
-    The script is given ``--child REQUEST --answer FILE``.
+    Where modules are named, the next process begins meanwhile, imports them and waits for its
+    request: 7 s of a device's time for torch. They may not touch the device when they are imported.
+
+    Parameters
+    ----------
+    script : pathlib.Path
+        It is given ``--child MODULES --answer FILE``; the request is a line of standard input.
+    modules : sequence of str
+        With none, a process begins when it is needed.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder, "row.json")
-        command = [sys.executable, str(script), "--child", json.dumps(request)]
+
+    def __init__(self, script: Path, modules: Sequence[str] = ()) -> None:
+        self._script, self._modules = script, modules
+        self._waiting: _Process | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._waiting is not None:
+            self._waiting.end()
+
+    def run(self, request: Row, most_seconds: float) -> Row:
+        """Return the row that a process answers with, or how it failed."""
+        process = self._waiting or _Process(self._script, self._modules)
+        self._waiting = None
         try:
-            ended = subprocess.run(
-                [*command, "--answer", str(answer)],
+            process.ask(request)
+            if self._modules:
+                self._waiting = _Process(self._script, self._modules)
+            return process.answer(most_seconds)
+        finally:
+            process.end()
+
+
+class _Process:
+    """One process, from its begin on."""
+
+    def __init__(self, script: Path, modules: Sequence[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._answer = Path(self._folder.name, "row.json")
+        self._said = Path(self._folder.name, "stderr")
+        command = [sys.executable, str(script), "--child", ",".join(modules)]
+        with self._said.open("w") as said:
+            self._started = subprocess.Popen(
+                [*command, "--answer", str(self._answer)],
                 env=pinned(os.environ),
-                timeout=most_seconds,
-                capture_output=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
                 text=True,
             )
+
+    def ask(self, request: Row) -> None:
+        """Have it begin. One that has ended already is found by its answer."""
+        assert self._started.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._started.stdin as line:
+            line.write(json.dumps(request) + "\n")
+
+    def answer(self, most_seconds: float) -> Row:
+        """Wait for its row."""
+        try:
+            status = self._started.wait(most_seconds)
         except subprocess.TimeoutExpired:
             return {"failed": f"it took more than {most_seconds:.0f} s"}
-        if not answer.exists():
-            lines = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
-            print(ended.stderr[-2000:], file=sys.stderr)
+        if not self._answer.exists():
+            said = self._said.read_text()
+            lines = said.strip().splitlines() or [f"exit status {status}"]
+            print(said[-2000:], file=sys.stderr)
             return {"failed": lines[-1][:300]}
-        row: Row = json.loads(answer.read_text())
-        if ended.returncode:  # after all was measured: told, and nothing more
-            row["exit_status"] = ended.returncode
+        row: Row = json.loads(self._answer.read_text())
+        if status:  # after all was measured: told, and nothing more
+            row["exit_status"] = status
         return row
+
+    def end(self) -> None:
+        """End it, whatever it does, and forget its files."""
+        with self._started:  # closes its input, and waits
+            self._started.kill()
+        self._folder.cleanup()

@@ -33,6 +33,8 @@ class Training:
     SIDES = ("resident", "default", "announced", "lazy", "copies", "automatic", "fault-driven")
     PIECES = 2
     DEVICE = "cuda"
+    MODULES = ("rmm_uvm.torch",)
+    """What a process imports before it is told what to run: none of them touches the device."""
 
     def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
         import torch
@@ -139,6 +141,7 @@ class ModelTraining(Training):
     BYTES_BESIDE = 0
     """Parameters, both moments and workspaces: live at the peak, whatever the batch."""
     BYTES_PER_SAMPLE = 1
+    MODULES = (*Training.MODULES, "transformers.modeling_utils")
 
     def network(self, data_bytes: int) -> tuple[Any, Callable[[], Any]]:
         """Return it; at least one sample."""

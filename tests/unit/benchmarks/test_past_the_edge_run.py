@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,11 +46,11 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Run children as calls; return what they were asked for."""
     asked: list[dict[str, Any]] = []
 
-    def called(_script: Path, request: dict[str, Any], _most_seconds: float) -> dict[str, Any]:
+    def called(_: Any, request: dict[str, Any], _most_seconds: float) -> dict[str, Any]:
         asked.append(request)
         return dict(json.loads(json.dumps(loop.child(json.loads(json.dumps(request))))))
 
-    monkeypatch.setattr(runner, "in_process", called)
+    monkeypatch.setattr(runner.Processes, "run", called)
     return asked
 
 
@@ -162,14 +163,50 @@ def test_failed_process_is_a_row_that_says_why(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit('no such card')")
 
-    assert runner.in_process(broken, {}, 60)["failed"] == "no such card"
+    with runner.Processes(broken) as processes:
+        assert processes.run({}, 60)["failed"] == "no such card"
 
 
 def test_process_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text("import threading; threading.Event().wait()")
 
-    assert runner.in_process(slow, {}, 0.5)["failed"] == "it took more than 0 s"
+    with runner.Processes(slow) as processes:
+        assert processes.run({}, 0.5)["failed"] == "it took more than 0 s"
+
+
+TELLS_ITS_BEGIN = """
+import json, os, pathlib, sys
+_, _, modules, _, answer = sys.argv
+pathlib.Path("began-" + str(os.getpid())).write_text(modules)
+asked = json.loads(sys.stdin.readline())
+pathlib.Path(answer).write_text(json.dumps({"pid": os.getpid(), **asked}))
+"""
+
+
+@pytest.mark.parametrize(("modules", "begun"), [((), 2), (("json", "csv"), 3)])
+def test_next_process_begins_ahead_only_where_it_has_modules_to_import(
+    modules: tuple[str, ...], begun: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "tells.py"
+    script.write_text(TELLS_ITS_BEGIN)
+
+    def began() -> list[Path]:
+        return list(tmp_path.glob("began-*"))
+
+    with runner.Processes(script, modules) as processes:
+        rows = [processes.run({"number": number}, 60) for number in range(2)]
+        end = time.monotonic() + 30
+        while len(began()) < begun and time.monotonic() < end:
+            time.sleep(0.01)
+
+    assert [row["number"] for row in rows] == [0, 1]
+    assert rows[0]["pid"] != rows[1]["pid"]
+    assert len(began()) == begun
+    assert {file.read_text() for file in began()} == {",".join(modules)}
+    others = {int(file.name.partition("-")[2]) for file in began()} - {row["pid"] for row in rows}
+    assert not any(Path(f"/proc/{pid}").exists() for pid in others)  # who waited was ended
 
 
 def test_child_is_a_process_of_its_own() -> None:
@@ -180,7 +217,9 @@ def test_child_is_a_process_of_its_own() -> None:
         "watched": False,
     }
 
-    row = runner.in_process(REPOSITORY / "benchmarks/past_the_edge/run.py", request, 60)
+    run = REPOSITORY / "benchmarks/past_the_edge/run.py"
+    with runner.Processes(run, ["csv"]) as processes:
+        row = processes.run(request, 60)
 
     assert len(row["rounds"]) == 5
     assert row["moved_at"]["4.2"][0] > BUDGET
