@@ -30,6 +30,15 @@ namespace {
   return {begin, end - begin};
 }
 
+/** @brief The slab of a map that holds `address`; null: none does. */
+template <typename Slabs>
+[[nodiscard]] auto* slab_with(Slabs& slabs, std::uintptr_t address) noexcept
+{
+  auto const after = slabs.upper_bound(address);
+  auto* const slab = after == slabs.begin() ? nullptr : &std::prev(after)->second;
+  return slab != nullptr && address < slab->range.end() ? slab : nullptr;
+}
+
 }  // namespace
 
 void residency_ledger::add_slab(memory_range slab)
@@ -45,13 +54,11 @@ void residency_ledger::add_slab(memory_range slab)
   }
   auto const number = free_numbers_.back();
   groups_.resize((numbered_.size() + slabs_a_group - 1) / slabs_a_group);
-  auto made = std::make_unique<slab_record>(
-    slab_record{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number});
-  auto* const kept = made.get();
-  slabs_.insert(behind(slab.address), {slab.address, std::move(made)});
-  numbered_[number] = kept;
+  slab_record made{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number};
+  auto& kept        = slabs_.emplace(slab.address, std::move(made)).first->second;
+  numbered_[number] = &kept;
   free_numbers_.pop_back();
-  auto& group   = group_of(*kept);
+  auto& group   = group_of(kept);
   group.address = std::min(group.address, slab.address);
   block_count_ += blocks;
   slab_bytes_ += slab.bytes;
@@ -67,13 +74,11 @@ void residency_ledger::remove_slab(std::uintptr_t address) noexcept
 /** @brief The same with the lock. */
 void residency_ledger::remove(std::uintptr_t address) noexcept
 {
-  auto const after = behind(address);
-  if (after == slabs_.begin() || std::prev(after)->address != address) { return; }
-  auto const found   = std::prev(after);
-  auto const& slab   = *found->record;
-  auto const& blocks = slab.blocks;
+  auto const it = slabs_.find(address);
+  if (it == slabs_.end()) { return; }
+  auto const& blocks = it->second.blocks;
   block_count_ -= blocks.size();
-  slab_bytes_ -= slab.range.bytes;
+  slab_bytes_ -= it->second.range.bytes;
   if (counted_epoch_ != 0) {
     marked_count_ -=
       static_cast<std::size_t>(std::count_if(blocks.begin(), blocks.end(), [this](auto const& one) {
@@ -81,26 +86,19 @@ void residency_ledger::remove(std::uintptr_t address) noexcept
       }));
     settle(counted_epoch_);
   }
-  numbered_[slab.number] = nullptr;
-  free_numbers_.push_back(slab.number);  // there is room for all numbers
-  slabs_.erase(found);
+  numbered_[it->second.number] = nullptr;
+  free_numbers_.push_back(it->second.number);  // there is room for all numbers
+  slabs_.erase(it);
 }
 
-std::vector<residency_ledger::slab_entry>::const_iterator residency_ledger::behind(
-  std::uintptr_t address) const noexcept
+residency_ledger::slab_record* residency_ledger::find(std::uintptr_t address) noexcept
 {
-  return std::upper_bound(
-    slabs_.begin(), slabs_.end(), address, [](std::uintptr_t wanted, slab_entry const& each) {
-      return wanted < each.address;
-    });
+  return slab_with(slabs_, address);
 }
 
-residency_ledger::slab_record* residency_ledger::find(std::uintptr_t address) const noexcept
+residency_ledger::slab_record const* residency_ledger::find(std::uintptr_t address) const noexcept
 {
-  auto const after = behind(address);
-  if (after == slabs_.begin()) { return nullptr; }
-  auto* const slab = std::prev(after)->record.get();
-  return address < slab->range.end() ? slab : nullptr;
+  return slab_with(slabs_, address);
 }
 
 std::optional<memory_range> residency_ledger::slab_of(std::uintptr_t address) const
@@ -161,8 +159,8 @@ void residency_ledger::doubt(memory_range range) noexcept
 /** @brief Begins anew to count marks, with the lock. */
 void residency_ledger::doubt_all() noexcept
 {
-  for (auto const& each : slabs_) {
-    for (auto& block : each.record->blocks) {
+  for (auto& [address, slab] : slabs_) {
+    for (auto& block : slab.blocks) {
       block.on_device_as_of = 0;
     }
   }
@@ -193,8 +191,8 @@ void ledger_view::include(memory_range range, use_tick now) noexcept
 
 void ledger_view::forget_bounds() noexcept
 {
-  for (auto const& each : ledger_.slabs_) {
-    each.record->bounds.forget();
+  for (auto& [address, slab] : ledger_.slabs_) {
+    slab.bounds.forget();
   }
   for (auto& group : ledger_.groups_) {
     group.bounds     = {};

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -83,22 +83,16 @@ class residency_ledger {
     bounds_tree bounds;
     std::size_t number{0};  // among `numbered_`
   };
-  /** @brief Where a slab begins, beside it: a search by address looks at these alone. */
-  struct slab_entry {
-    std::uintptr_t address;
-    std::unique_ptr<slab_record> record;
-  };
+  using slab_map = std::map<std::uintptr_t, slab_record>;
   /** @brief Slabs whose numbers follow each other: the bounds of all their blocks. */
   struct slab_group {
     leaving_bounds bounds;
     std::uintptr_t address{~std::uintptr_t{0}};  // no slab of it begins before
   };
 
-  /** @brief The first slab that begins behind `address`. */
-  [[nodiscard]] std::vector<slab_entry>::const_iterator behind(
-    std::uintptr_t address) const noexcept;
   /** @brief The slab that holds `address`; null: none does. */
-  [[nodiscard]] slab_record* find(std::uintptr_t address) const noexcept;
+  [[nodiscard]] slab_record* find(std::uintptr_t address) noexcept;
+  [[nodiscard]] slab_record const* find(std::uintptr_t address) const noexcept;
   void remove(std::uintptr_t address) noexcept;
   [[nodiscard]] slab_group& group_of(slab_record const& slab) noexcept
   {
@@ -108,7 +102,7 @@ class residency_ledger {
   void doubt_all() noexcept;
 
   mutable ranked_mutex<lock_rank::ledger> mutex_;
-  std::vector<slab_entry> slabs_;       // ascending
+  slab_map slabs_;
   std::vector<slab_record*> numbered_;  // null: the number is free
   std::vector<std::size_t> free_numbers_;
   std::vector<slab_group> groups_;
@@ -195,8 +189,8 @@ class ledger_view {
   template <typename Visit>
   void each(Visit const& visit)
   {
-    for (auto const& each : ledger_.slabs_) {
-      visit_blocks(*each.record, each.record->range, visit);
+    for (auto& [address, slab] : ledger_.slabs_) {
+      visit_blocks(slab, slab.range, visit);
     }
   }
   /**
