@@ -129,7 +129,7 @@ class RemoteTable:
         except OSError:
             magic = b""
         if magic != _MAGIC or version != _VERSION:
-            raise DataError(f"{path} is no lease table of this version of rmm_uvm")
+            raise DataError(f"{path} is not a lease table of this version of rmm_uvm")
         self._openings: dict[int, int] = {}  # by slot: all of them are one to the kernel
 
     @property

@@ -56,7 +56,7 @@ def managed_pools(mr: rmm.mr.DeviceMemoryResource | None = None) -> tuple[UvmRes
     if is_off():  # it is the resource that a call for a pool gave
         return ()
     raise ConfigurationError(
-        f"mr={type(mr).__name__} is no managed pool of rmm_uvm: give one that "
+        f"mr={type(mr).__name__} is not a managed pool of rmm_uvm: give one that "
         "rmm_uvm.managed_pool or rmm_uvm.reinitialize made"
     )
 

@@ -50,7 +50,7 @@ def restored(values: Any, raw_samples: bytes) -> Recording:
         `Recording` has it; or the samples are cut off, or not in order of time.
     """
     if not isinstance(values, dict):
-        raise DataError(f"{shown(values)} is no recording")
+        raise DataError(f"{shown(values)} is not a recording")
     told = dict(values)
     layout = told.pop("layout", "none told")
     if layout != _LAYOUT:

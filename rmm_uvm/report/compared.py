@@ -105,7 +105,7 @@ def kept_report(path: Path) -> KeptReport:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise DataError(f"{path} is no report: give what `rmm-uvm run --json FILE` wrote")
+        raise DataError(f"{path} is not a report: give what `rmm-uvm run --json FILE` wrote")
     if told.get("format_version") != FORMAT_VERSION:
         raise DataError(
             f"{path} is a report of version {words.plain_name(str(told.get('format_version')))}, "

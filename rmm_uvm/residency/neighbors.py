@@ -32,6 +32,6 @@ def check_limited(
     named = [*neighbors]
     if others := sorted(set(limit) - set(named)):
         raise ConfigurationError(
-            f"harvest_limit names device {others[0]}, which is no neighbour: "
+            f"harvest_limit names device {others[0]}, which is not a neighbour: "
             f"neighbors={named}; leave it out, or name it there too"
         )

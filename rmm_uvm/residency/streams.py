@@ -45,7 +45,7 @@ def stream_handle(stream: Any) -> int:
     if hasattr(stream, "handle"):
         handle = stream.handle
         return _checked(getattr(handle, "value", handle) or 0, stream)  # ctypes has None for 0
-    raise DataError(f"{shown(stream)} is no CUDA stream: give one, its handle, or None")
+    raise DataError(f"{shown(stream)} is not a CUDA stream: give one, its handle, or None")
 
 
 def _checked(handle: Any, stream: object) -> int:

@@ -81,7 +81,7 @@ def check(program: PythonProgram) -> None:
         reason = (getattr(error, "strerror", "") or str(error)).lower()
         raise ConfigurationError(
             f"the script {program.target!r} cannot be read: {reason}; "
-            "for a command that is no Python script write -- before it"
+            "for a command that is not a Python script write -- before it"
         ) from error
     if main_in([os.path.abspath(program.target)]) is None:  # noqa: PTH100
         raise ConfigurationError(f"no __main__.py in the directory {program.target!r}")

@@ -277,7 +277,7 @@ class Simulator:
         """
         if address not in self._sizes_bytes:
             raise ConfigurationError(
-                f"{shown_address(address)} is no managed memory of this simulator: "
+                f"{shown_address(address)} is not managed memory of this simulator: "
                 "give what allocate_managed returned"
             )
         self._model.remove_range(address)
@@ -301,7 +301,7 @@ class Simulator:
         """Give device memory back."""
         if address not in self._device:
             raise ConfigurationError(
-                f"{shown_address(address)} is no device memory of this simulator: "
+                f"{shown_address(address)} is not device memory of this simulator: "
                 "give what allocate_device returned"
             )
         self._model.free_device(*self._device.pop(address))

@@ -246,7 +246,7 @@ class Limit(Kind):
             for key in value:
                 if _ordinal(key) is None:
                     raise ConfigurationError(
-                        f"{name}={shown(value)}: {shown(key)} is no CUDA ordinal"
+                        f"{name}={shown(value)}: {shown(key)} is not a CUDA ordinal"
                     )
             return {int(key): _block(one, f"{name}[{key}]") for key, one in value.items()}
         return _block(value, name)

@@ -71,7 +71,7 @@ def parse_machine(text: str, where: str) -> Machine:
     Raises
     ------
     DataError
-        If the text is no TOML, a table, key or constant is missing or unknown, a unit is another
+        If the text is not TOML, a table, key or constant is missing or unknown, a unit is another
         than the constant's, or a value is out of its bounds. The message names file and key.
     """
     try:
@@ -79,7 +79,7 @@ def parse_machine(text: str, where: str) -> Machine:
         # thousands of digits by a plain ValueError.
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is no TOML: {error}") from error
+        raise DataError(f"{where} is not TOML: {error}") from error
     _refuse_unknown(where, "table", document, ("machine", "constants", "third_tier"))
     facts = _table(where, document, "machine")
     _refuse_unknown(where, "key of [machine]", facts, _MACHINE_KEYS)
@@ -332,9 +332,11 @@ def _load_file(path: Path) -> Machine:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"machine file {path} cannot be read: {reason}") from error
     if len(raw) > _MAXIMUM_FILE_BYTES:
-        raise DataError(f"{path} is no machine file: it has more than {_MAXIMUM_FILE_BYTES} bytes")
+        raise DataError(
+            f"{path} is not a machine file: it has more than {_MAXIMUM_FILE_BYTES} bytes"
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is no machine file: it is not UTF-8 text ({error})") from error
+        raise DataError(f"{path} is not a machine file: it is not UTF-8 text ({error})") from error
     return parse_machine(text, str(path))

@@ -59,7 +59,7 @@ def columns_of(stream: Any, most: int) -> int:
 
 
 def is_special(path: Path) -> bool:
-    """Return whether something is there that is no regular file: a device, a pipe, a folder.
+    """Return whether something is there that is not a regular file: a device, a pipe, a folder.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def check_trace(named: str, path: Path) -> None:
         If the file has contents, cannot be written, or is a device, a pipe, or a link to nothing.
     """
     if path.is_symlink() or (is_special(path) and not path.is_dir()):
-        raise ConfigurationError(f"{named} {path} is no regular file, as a trace is: name one")
+        raise ConfigurationError(f"{named} {path} is not a regular file, as a trace is: name one")
     check_writable(named, path, in_place=True)
     if path.exists() and path.stat().st_size:
         raise ConfigurationError(f"{named} {path} exists: name another file, or remove it")

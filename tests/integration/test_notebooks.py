@@ -244,7 +244,7 @@ def test_recommender_in_a_fresh_kernel_hits_more_once_hot_rows_are_together(
     assert "theirs with our rows: True" in text
     assert "ours with theirs:     True" in text
     assert "OutOfRangeError: index 131072 is out of range" in text
-    assert "is no managed pool of rmm_uvm" in text
+    assert "is not a managed pool of rmm_uvm" in text
     assert "Warning" not in text
 
 

@@ -36,7 +36,7 @@ constexpr off_t claims_byte = 0;  // locked while claims rise, or somebody joins
 /** @brief Why a file cannot be ours, or nothing. It was not written to. */
 [[nodiscard]] std::string wrong_with(struct stat const& file, std::string const& path)
 {
-  if (!S_ISREG(file.st_mode)) { return path + " is no file: remove it"; }
+  if (!S_ISREG(file.st_mode)) { return path + " is not a file: remove it"; }
   if (file.st_uid != ::geteuid()) {
     return path + " belongs to user " + std::to_string(file.st_uid) + ", not to " +
            std::to_string(::geteuid()) + ": its owner has to remove it";
@@ -51,7 +51,7 @@ constexpr off_t claims_byte = 0;  // locked while claims rise, or somebody joins
   if (load(content.magic) != board_layout::right_magic ||
       load(content.bytes) != sizeof(board_layout)) {
     return path +
-           " is no board of rmm-uvm, or a damaged one: end the programs that use it, and "
+           " is not a board of rmm-uvm, or a damaged one: end the programs that use it, and "
            "remove it";
   }
   if (load(content.version) != board_layout::right_version) {

@@ -96,7 +96,7 @@ TEST_F(BoardFile, AnotherMagicOrVersionIsRefused)
   auto bytes = contents(directory.file());
   bytes[0]   = 'x';
   write(directory.file(), bytes);
-  expect_refused("is no board of rmm-uvm");
+  expect_refused("is not a board of rmm-uvm");
   bytes[0] = 'U';
   bytes[8] = 3;
   write(directory.file(), bytes);
@@ -212,7 +212,7 @@ TEST_F(BoardFile, FolderAndPipeAreRefused)
   EXPECT_FALSE(harvest_board::look(directory.path()).readable.available);
   fs::remove(directory.file());
   ASSERT_EQ(::mkfifo(directory.file().c_str(), 0600), 0);
-  EXPECT_NE(harvest_board::open(directory.path()).reason.find("is no file"), std::string::npos);
+  EXPECT_NE(harvest_board::open(directory.path()).reason.find("is not a file"), std::string::npos);
   EXPECT_FALSE(harvest_board::look(directory.path()).readable.available);
 }
 

@@ -94,7 +94,9 @@ def _peer(own: Mapping[str, Any], said: Any) -> Peer:
     if said is None:
         return STOCK_PEER
     if not isinstance(said, dict):
-        raise DataError(f"a peer says {shown(said)} of its rmm-uvm: no handshake of ucxuvm")
+        raise DataError(
+            f"expected a handshake of ucxuvm, and a peer says {shown(said)} of its rmm-uvm"
+        )
     wire, version = said.get("wire"), said.get("version")
     if type(wire) is not int or wire != own.get("wire"):
         named = version if isinstance(version, str) and _VERSION.fullmatch(version) else "there"
@@ -105,7 +107,9 @@ def _peer(own: Mapping[str, Any], said: Any) -> Peer:
         )
     where, chunk_bytes = said.get("receives"), said.get("chunk_bytes")
     if not isinstance(where, str) or where not in get_args(Receives):
-        raise DataError(f"a peer receives {shown(where)}: one of {', '.join(get_args(Receives))}")
+        raise DataError(
+            f"a peer receives {shown(where)}: expected one of {', '.join(get_args(Receives))}"
+        )
     if chunk_bytes is not None and not _is_chunk_size(chunk_bytes):
         raise DataError(
             f"a peer has chunks of {shown(chunk_bytes)} bytes: a positive multiple of "

@@ -118,8 +118,8 @@ class Mapping:
         """
         if name.offset % ALIGNMENT_BYTES or name.offset + nbytes > self.nbytes:
             raise DataError(
-                f"a chunk of {nbytes} bytes at {name.offset} of a slab of {self.nbytes} bytes: "
-                "there is none"
+                f"a chunk of {nbytes} bytes at {name.offset} was announced, and the slab has "
+                f"{self.nbytes} bytes"
             )
         return self.address + name.offset
 
@@ -273,7 +273,7 @@ class Agreement:
             If it cannot be mapped any more.
         """
         if self.offer is None:
-            raise DataError("a message that is to be pulled, and nothing was agreed on")
+            raise DataError("a message to be pulled was announced, and nothing was agreed on")
         self._mappings = mappings
         return mappings.use(self.offer, self)
 

@@ -215,7 +215,9 @@ async def _end(channel: Channel) -> None:
     message = bytearray(len(END))
     await channel.recv(message)
     if message != END:
-        raise DataError("a message that does not end a stream: the two ends have lost step")
+        raise DataError(
+            "expected the end of a stream, got another message: the two ends have lost step"
+        )
 
 
 async def _receive_whole(
@@ -415,7 +417,7 @@ class _Ready:
         if self._pulls:
             return unpack_ready(self._message)
         if self._message != READY:
-            raise DataError("a message that is no ready message: the two ends have lost step")
+            raise DataError("expected a ready message, got another: the two ends have lost step")
         return None
 
 

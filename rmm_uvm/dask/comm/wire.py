@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.errors import DataError
+from rmm_uvm.support.units import format_bytes
 
 __all__ = [
     "ANSWER_BYTES",
@@ -195,14 +196,14 @@ def unpack_prelude(message: bytes | bytearray | memoryview) -> tuple[bool, int]:
         If it cannot be one of this format, or the header would be longer than any.
     """
     if len(message) != PRELUDE_BYTES:
-        raise DataError(f"a prelude of {len(message)} bytes: it has {PRELUDE_BYTES}")
+        raise DataError(f"expected a prelude of {PRELUDE_BYTES} bytes, got {len(message)} bytes")
     closing, between, entries = _PRELUDE_AS_IT_LIES.unpack(message)
     if closing > 1 or between != _NOTHING_BETWEEN:
-        raise DataError(f"no prelude of ucxuvm: {bytes(message).hex()}")
+        raise DataError(f"expected a prelude of ucxuvm, got {bytes(message).hex()}")
     if not closing:
         _refuse_entries(entries)
     elif entries:
-        raise DataError(f"{entries} frames of a peer that hangs up")
+        raise DataError(f"expected no frames from a peer that hangs up, got {entries}")
     return closing == 1, entries
 
 
@@ -254,38 +255,41 @@ def unpack_header(
     """
     if len(message) != header_bytes(entries):
         raise DataError(
-            f"a header of {len(message)} bytes: one of {entries} entries has "
-            f"{header_bytes(entries)}"
+            f"expected a header of {header_bytes(entries)} bytes for {entries} entries, got "
+            f"{len(message)} bytes"
         )
     values = struct.unpack(_header_format(entries), message)
     try:
         kinds = tuple([_KINDS[value] for value in values[:entries]])
     except IndexError:
         raise DataError(
-            f"a header with a kind that ucxuvm does not have: {max(values[:entries])}"
+            f"the header has frames of kind {max(values[:entries])}, which ucxuvm does not know"
         ) from None
     if any(message[entries : entries + -entries % 8]):
-        raise DataError("a header with something between its kinds and its sizes")
+        raise DataError("the header has something between its kinds and its sizes")
     sizes = values[entries:]
     if (total_bytes := sum(sizes)) > MOST_MESSAGE_BYTES:
-        raise DataError(f"a message of {total_bytes} bytes: no process can hold so many")
+        raise DataError(f"the message has {format_bytes(total_bytes)}: no process can hold so much")
     chunk_bytes, way = 0, FrameKind.CHUNK
     if kinds and kinds[-1] >= FrameKind.CHUNK:
         way, kinds, sizes, chunk_bytes = kinds[-1], kinds[:-1], sizes[:-1], sizes[-1]
         if chunk_bytes == 0 or chunk_bytes % ALIGNMENT_BYTES:
-            raise DataError(f"a header with chunks of {chunk_bytes} bytes")
+            raise DataError(
+                f"the header has chunks of {chunk_bytes} bytes: expected a positive multiple of "
+                f"{ALIGNMENT_BYTES}"
+            )
     host_bytes = total_bytes
     if any(kinds):
         each = zip(kinds, sizes, strict=True)
         host_bytes = sum(size for kind, size in each if kind is FrameKind.HOST)
     if host_bytes > most_host_bytes:
         raise DataError(
-            f"a message with {host_bytes} bytes for the host, which has {most_host_bytes}: "
-            "ask for fewer results at a time"
+            f"the message has {format_bytes(host_bytes)} for the host, which has "
+            f"{format_bytes(most_host_bytes)}: ask for fewer results at a time"
         )
     several = max(kinds, default=FrameKind.HOST) >= FrameKind.CHUNK
     if several or (FrameKind.STREAM in kinds) != bool(chunk_bytes):
-        raise DataError("a header whose stream has no size, or more than one")
+        raise DataError("the header has no size of chunks for its stream, or more than one")
     return Header(kinds, sizes, chunk_bytes, way)
 
 
@@ -356,7 +360,9 @@ def unpack_opening(
         opened.append(message[end : end + size])
         end += size
     if bytes(message[end:]) != _END_AND_NOTHING[: OPENING_BYTES - end]:
-        raise DataError(f"an opening that does not end after {end} bytes: it was cut, or is none")
+        raise DataError(
+            f"the opening does not end after {end} bytes: it was cut off, or is something else"
+        )
     return header, opened
 
 
@@ -381,7 +387,7 @@ def unpack_offer(message: bytes | bytearray | memoryview) -> SlabOffer:
     """
     offer = SlabOffer(*_OFFER.unpack(message))
     if not 0 < offer.nbytes <= MOST_MESSAGE_BYTES:
-        raise DataError(f"an offer of a slab of {offer.nbytes} bytes")
+        raise DataError(f"a slab of {offer.nbytes} bytes was offered: no slab has that size")
     return offer
 
 
@@ -401,7 +407,7 @@ def unpack_answer(message: bytes | bytearray | memoryview) -> bool:
     for pulls, answer in _ANSWERS.items():
         if message == answer:
             return pulls
-    raise DataError(f"no answer to an offer: {bytes(message).hex()}")
+    raise DataError(f"expected an answer to an offer, got {bytes(message).hex()}")
 
 
 def pack_ready(name: ChunkName | None) -> bytes:
@@ -421,7 +427,7 @@ def unpack_ready(message: bytes | bytearray | memoryview) -> ChunkName | None:
     if said == _PULLED:
         return ChunkName(*numbers)
     if said != _SENT or any(numbers):
-        raise DataError("a message that is no ready message: the two ends have lost step")
+        raise DataError("expected a ready message, got another: the two ends have lost step")
     return None
 
 
@@ -440,7 +446,7 @@ def unpack_done(message: bytes | bytearray | memoryview) -> ChunkName:
     """
     said, *numbers = _NAMED.unpack(message)
     if said != _DONE:
-        raise DataError("a message that is no done message: the two ends have lost step")
+        raise DataError("expected a done message, got another: the two ends have lost step")
     return ChunkName(*numbers)
 
 
@@ -451,10 +457,10 @@ def _room(entries: int) -> int:
 
 def _refuse_entries(entries: int) -> None:
     if entries == 0:
-        raise DataError("a message without frames: every message of Dask has one at least")
+        raise DataError("the message has no frames: every message of Dask has at least one")
     if entries > MOST_ENTRIES:
         raise DataError(
-            f"a message of {entries} frames: at most {MOST_ENTRIES} travel at once; "
+            f"the message has {entries} frames, and at most {MOST_ENTRIES} travel at once: "
             "ask for fewer results at a time"
         )
 

@@ -92,7 +92,7 @@ class CupyArrays(Seam):
         array = sys.modules["cupy"].ndarray
         base: Any = cupy_base(array)
         if base is None or base is array:
-            raise TypeError(f"{array!r} is no class of Python's")
+            raise TypeError(f"{array!r} is not a Python class")
         for name in ("data", "__cuda_array_interface__"):
             theirs = vars(base)[name]
             label = f"ndarray.{name}"

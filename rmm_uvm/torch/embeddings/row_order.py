@@ -165,7 +165,9 @@ def check_has(optimizer: torch.optim.Optimizer, weight: torch.Tensor) -> None:
         If it is none, or the weight is none of its parameters.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise DataError(f"{shown(optimizer)} is no optimiser of torch: give those that update it")
+        raise DataError(
+            f"{shown(optimizer)} is not an optimiser of torch: give those that update it"
+        )
     if _number_of(optimizer, weight) is None:
         raise DataError(
             f"{type(optimizer).__name__} does not have this embedding's weight: give the optimiser "

@@ -88,7 +88,9 @@ class Tracing:
             "uses": "by kernels" if self._simulated else "announced",
         }
         if is_special(path):  # the writer would have it removed
-            raise DataError(f"the trace {path} is no regular file: name one that is not there yet")
+            raise DataError(
+                f"the trace {path} is not a regular file: name one that is not there yet"
+            )
         self.writer: Any = TraceWriter(path, facts, origin_ns=origin_ns)
         # All at once, in case that another trace was begun in another thread just now.
         if not all([source.attach_observer(self.writer) for source in self._observable()]):

@@ -108,7 +108,7 @@ def test_file_that_is_no_table_is_refused(
     path = tmp_path / f"rmm-uvm-ipc-{name.hex()}"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(DataError, match="no lease table of this version"):
+    with pytest.raises(DataError, match="a lease table of this version"):
         RemoteTable(name)
 
 

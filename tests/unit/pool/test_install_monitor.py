@@ -91,7 +91,7 @@ def test_trace_that_cannot_be_written_is_refused_before_anything_changes(tmp_pat
             (earlier, r"monitor: the trace .*earlier\.trace exists: name another file"),
             (tmp_path, "cannot be written: Is a directory"),
             (tmp_path / "no" / "folder", "cannot be written: No such file"),
-            (Path("/dev/null"), "is no regular file"),
+            (Path("/dev/null"), "is not a regular file"),
         ):
             with pytest.raises(ConfigurationError, match=told):
                 install(monitor={"trace": path})

@@ -308,7 +308,7 @@ def test_installed_pools_are_meant_where_none_is_named() -> None:
 
 
 def test_what_is_no_pool_of_ours_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="CudaMemoryResource is no managed pool"):
+    with pytest.raises(ConfigurationError, match="CudaMemoryResource is not a managed pool"):
         rmm_uvm.trim(rmm.mr.CudaMemoryResource())
 
 

@@ -154,7 +154,7 @@ def test_command_prints_the_table_or_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": "another"}, "is no report: give what `rmm-uvm run --json FILE` wrote"),
+        ({"format": "another"}, "is not a report: give what `rmm-uvm run --json FILE` wrote"),
         ({"format_version": 2}, "is a report of version 2, and this rmm-uvm reads version 1"),
         ({"devices": None}, "is a damaged report: devices is None, not a list"),
         ({"devices": [{}]}, "is a damaged report: device_id is None"),
@@ -180,7 +180,7 @@ def test_file_that_is_no_report_is_one_error(
 def test_file_that_is_no_json_is_one_error(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(text)
-    with pytest.raises(DataError, match="is no report"):
+    with pytest.raises(DataError, match="is not a report"):
         kept_report(path)
     with pytest.raises(DataError, match="cannot be read"):
         kept_report(tmp_path)

@@ -269,14 +269,14 @@ def test_hint_with_an_unknown_stream_is_refused_before_anything_moves(
     hint: Callable[..., Any], device: Any, mr: Any, block: int
 ) -> None:
     before = device.statistics()
-    with pytest.raises(DataError, match="is no CUDA stream"):
+    with pytest.raises(DataError, match="is not a CUDA stream"):
         hint((block, 8 * MIB), mr=mr, stream=object())
     assert device.statistics() == before
 
 
 @pytest.mark.parametrize("hint", HINTS)
 def test_hint_with_another_resource_is_refused(hint: Callable[..., Any], device: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no managed pool of rmm_uvm"):
+    with pytest.raises(ConfigurationError, match="is not a managed pool of rmm_uvm"):
         hint((4096, 8), mr=rmm_uvm.mr.SimulatedCudaMemoryResource(device))
 
 

@@ -139,7 +139,7 @@ def test_no_installed_pool_is_refused_with_what_to_do() -> None:
 def test_resource_that_is_no_managed_pool_is_refused() -> None:
     device = rmm_uvm.simulated_device("64MiB")
     for other in (rmm_uvm.mr.SimulatedCudaMemoryResource(device), "pool"):
-        with pytest.raises(ConfigurationError, match="is no managed pool"):
+        with pytest.raises(ConfigurationError, match="is not a managed pool"):
             rmm_uvm.residency_statistics(other)  # type: ignore[arg-type]
 
 

@@ -183,11 +183,13 @@ def test_outputs_of_the_same_name_are_refused(tmp_path: Path) -> None:
 def test_outputs_trace_that_is_a_device_or_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", "/dev/full", str(tmp_path / "pipe")):
-        with pytest.raises(ConfigurationError, match=f"--trace {path} is no regular file") as told:
+        with pytest.raises(
+            ConfigurationError, match=f"--trace {path} is not a regular file"
+        ) as told:
             outputs.check(RunRequest(trace=path))
         assert "remove" not in str(told.value)
     (tmp_path / "link").symlink_to("nothing")
-    with pytest.raises(ConfigurationError, match="is no regular file"):
+    with pytest.raises(ConfigurationError, match="is not a regular file"):
         outputs.check(RunRequest(trace=str(tmp_path / "link")))
     outputs.check(RunRequest(html="/dev/null", json="/dev/full"))  # written directly
 

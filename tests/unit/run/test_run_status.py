@@ -90,7 +90,7 @@ def name_two_gpus(monkeypatch: pytest.MonkeyPatch, *, integrated: bool) -> None:
         ([*SIMULATED, "--torch"], "--torch needs a GPU"),
         (["--html", "same", "--json", "same"], "name the same file"),
         (["--trace", "/no/such/folder/x"], "cannot be written"),
-        (["--trace", "/dev/null"], "--trace /dev/null is no regular file"),
+        (["--trace", "/dev/null"], "--trace /dev/null is not a regular file"),
         (["--on-finding", "stop"], "'stop' is not one of"),
         (["--no-such-option"], "No such option"),
     ],

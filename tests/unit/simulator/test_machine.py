@@ -216,7 +216,7 @@ def test_load_path_that_is_not_there_says_so(tmp_path: Path) -> None:
 def test_load_file_that_is_something_else_says_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.toml"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"file\.toml is no "):
+    with pytest.raises(DataError, match=r"file\.toml is not "):
         load_machine(path)
 
 

@@ -117,7 +117,7 @@ def test_pool_without_a_budget_is_served(cuda: FakeTorchCuda) -> None:
 def test_no_pool_and_a_foreign_one_are_refused() -> None:
     with pytest.raises(AvailabilityError, match="no managed pool is installed"):
         rmm_uvm.torch.announced().__enter__()
-    with pytest.raises(ConfigurationError, match="is no managed pool of rmm_uvm"):
+    with pytest.raises(ConfigurationError, match="is not a managed pool of rmm_uvm"):
         rmm_uvm.torch.announced(rmm.mr.CudaMemoryResource()).__enter__()
 
 

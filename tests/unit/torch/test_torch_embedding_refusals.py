@@ -40,7 +40,7 @@ def test_id_out_of_range_raises_an_index_error_that_says_the_range(kind: Any, id
         ({"hot_bytes": -1}, "hot_bytes"),
         ({"sample_every": 0}, "sample_every=0: expected a number of batches, > 0"),
         ({"place_every": True}, "place_every=True: expected"),
-        ({"mr": rmm.mr.CudaMemoryResource, "driver": None}, "is no managed pool"),
+        ({"mr": rmm.mr.CudaMemoryResource, "driver": None}, "is not a managed pool"),
     ],
 )
 def test_argument_that_cannot_be_used_is_refused(words: dict[str, Any], message: str) -> None:
@@ -86,7 +86,7 @@ def test_device_of_a_block_that_has_no_memory_is_refused() -> None:
 def test_what_is_no_optimiser_is_refused(wrong: Any) -> None:
     ours = ManagedEmbedding(8, 4, **SMALL)
     for call in (ours.reorder, ours.follow):
-        with pytest.raises(DataError, match="is no optimiser of torch"):
+        with pytest.raises(DataError, match="is not an optimiser of torch"):
             call(wrong)
 
 

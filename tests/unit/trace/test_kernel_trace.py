@@ -179,7 +179,7 @@ REFUSED: dict[str, tuple[Callable[[KernelTraceWriter, int], object], str]] = {
         lambda trace, _: trace.kernel("k", at=0.5),
         r"at=0.5: the trace is at 1 s already; write calls in order of time",
     ),
-    "no stream": (lambda trace, _: trace.kernel("k", stream="fast"), "'fast' is no CUDA stream"),
+    "no stream": (lambda trace, _: trace.kernel("k", stream="fast"), "'fast' is not a CUDA stream"),
     "negative stream": (lambda trace, _: trace.kernel("k", stream=-1), "stream=-1: a handle is"),
     "overlap": (
         lambda trace, _: trace.allocate(8192, address=MIB - 8191),

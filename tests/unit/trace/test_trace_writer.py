@@ -89,7 +89,7 @@ def test_link_to_an_empty_file_is_refused_and_the_file_kept(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to("empty")
     with pytest.raises(DataError, match="link exists: name another file"):
         TraceWriter(tmp_path / "link", {})
-    with pytest.raises(ConfigurationError, match="link is no regular file"):
+    with pytest.raises(ConfigurationError, match="link is not a regular file"):
         check_trace("--trace", tmp_path / "link")
     assert (tmp_path / "empty").stat().st_size == 0
 

@@ -134,7 +134,7 @@ def test_uses_of_a_pool_that_is_in_another_trace_are_left_out(
 def test_trace_to_what_is_no_file_is_refused_and_nobody_is_told_to_remove_it(
     make: Make, path: str
 ) -> None:
-    with pytest.raises(DataError, match=f"the trace {path} is no regular file") as caught:
+    with pytest.raises(DataError, match=f"the trace {path} is not a regular file") as caught:
         make(trace=Path(path)).start()
     assert "remove" not in str(caught.value)
 

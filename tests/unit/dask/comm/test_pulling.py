@@ -444,13 +444,16 @@ SLAB = 64 * KIB
     ("messages", "match"),
     [
         ([pack_ready(ChunkName(0, 1))], "chunk 1 was announced in place of chunk 0"),
-        ([pack_ready(ChunkName(SLAB - CHUNK + 256, 0))], "there is none"),
-        ([pack_ready(ChunkName(2**64 - 256, 0))], "there is none"),
-        ([pack_ready(ChunkName(100, 0))], "there is none"),
+        ([pack_ready(ChunkName(SLAB - CHUNK + 256, 0))], "and the slab has 65536 bytes"),
+        ([pack_ready(ChunkName(2**64 - 256, 0))], "and the slab has 65536 bytes"),
+        ([pack_ready(ChunkName(100, 0))], "and the slab has 65536 bytes"),
         ([pack_ready(ChunkName(0, 0)), pack_ready(ChunkName(256, 1))], "was still being read"),
         ([pack_done(ChunkName(0, 0))], "lost step"),
         ([bytes(NAMED_BYTES)], "lost step"),
-        ([pack_ready(ChunkName(0, 0)), pack_ready(ChunkName(CHUNK, 1)), b"x"], "does not end"),
+        (
+            [pack_ready(ChunkName(0, 0)), pack_ready(ChunkName(CHUNK, 1)), b"x"],
+            "expected the end of a stream",
+        ),
     ],
 )
 def test_chunk_that_cannot_be_announced_is_refused_and_counted(
@@ -529,7 +532,7 @@ def test_answer_to_an_offer_that_is_none_is_refused_and_counted() -> None:
         for nbytes in (OPENING_BYTES, OFFER_BYTES):
             await pair.there.recv(bytearray(nbytes))
         await pair.there.send_back(b"x")
-        with pytest.raises(DataError, match="no answer"):
+        with pytest.raises(DataError, match="expected an answer"):
             await sending
 
     asyncio.run(run())

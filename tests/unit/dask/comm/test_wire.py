@@ -88,10 +88,10 @@ def test_prelude_comes_back_as_it_was(closing: bool, entries: int) -> None:
         (b"", "0 bytes"),
         (bytes(15), "15 bytes"),
         (bytes(17), "17 bytes"),
-        (struct.pack("BQ", 2, 1), "no prelude"),
-        (b"\0\0\0\1\0\0\0\0" + bytes([1, *bytes(7)]), "no prelude"),
-        (struct.pack("?Q", False, 0), "without frames"),
-        (struct.pack("?Q", True, 1), "1 frames of a peer that hangs up"),
+        (struct.pack("BQ", 2, 1), "a prelude of ucxuvm"),
+        (b"\0\0\0\1\0\0\0\0" + bytes([1, *bytes(7)]), "a prelude of ucxuvm"),
+        (struct.pack("?Q", False, 0), "no frames"),
+        (struct.pack("?Q", True, 1), "a peer that hangs up, got 1"),
         (struct.pack("?Q", False, MOST_ENTRIES + 1), "at most 4194304"),
         (struct.pack("?Q", False, 10**9), "at most"),
         (struct.pack("?q", False, -1), "18446744073709551615 frames"),
@@ -111,7 +111,7 @@ def test_message_of_too_many_frames_is_not_sent() -> None:
 def test_header_of_another_length_is_refused() -> None:
     count, packed = pack_header([FrameKind.HOST], [5])
     for wrong in (b"", packed[:-1], packed + b"\0"):
-        with pytest.raises(DataError, match="of 1 entries has 16"):
+        with pytest.raises(DataError, match="a header of 16 bytes for 1 entries"):
             unpack_header(wrong, count)
 
 
@@ -136,19 +136,27 @@ def test_message_that_no_process_can_hold_is_refused(
 def test_message_that_the_host_cannot_hold_is_refused_by_its_host_frames_alone() -> None:
     count, packed = pack_header([FrameKind.HOST, FrameKind.DEVICE, FrameKind.HOST], [60, 500, 41])
     assert unpack_header(packed, count, most_host_bytes=101).sizes == (60, 500, 41)
-    with pytest.raises(DataError, match="101 bytes for the host, which has 100"):
+    with pytest.raises(DataError, match="101 B for the host, which has 100 B"):
         unpack_header(packed, count, most_host_bytes=100)
 
 
 @pytest.mark.parametrize(
     ("kinds", "sizes", "match"),
     [
-        ((6,), (1,), "kind that ucxuvm does not have: 6"),
-        ((2,), (1,), "no size, or more than one"),  # a stream without a chunk size
-        ((0, 3), (1, 256), "no size, or more than one"),  # a chunk size without a stream
-        ((3, 2, 3), (256, 1, 256), "no size, or more than one"),
-        ((4, 2, 5), (256, 1, 256), "no size, or more than one"),
-        ((0, 5), (1, 256), "no size, or more than one"),
+        ((6,), (1,), "kind 6, which ucxuvm does not know"),
+        (
+            (2,),
+            (1,),
+            "no size of chunks for its stream, or more than one",
+        ),  # a stream without a chunk size
+        (
+            (0, 3),
+            (1, 256),
+            "no size of chunks for its stream, or more than one",
+        ),  # a chunk size without a stream
+        ((3, 2, 3), (256, 1, 256), "no size of chunks for its stream, or more than one"),
+        ((4, 2, 5), (256, 1, 256), "no size of chunks for its stream, or more than one"),
+        ((0, 5), (1, 256), "no size of chunks for its stream, or more than one"),
         ((2, 3), (1, 0), "chunks of 0 bytes"),
         ((2, 3), (1, 100), "chunks of 100 bytes"),
     ],
@@ -283,5 +291,5 @@ def test_offer_that_is_shown_does_not_tell_what_opens_it() -> None:
 def test_message_that_says_something_else_of_pulling_is_refused(
     unpack: Callable[[bytes], object], message: bytes
 ) -> None:
-    with pytest.raises(DataError, match=r"lost step|no answer"):
+    with pytest.raises(DataError, match=r"lost step|expected an answer"):
         unpack(message)
