@@ -89,7 +89,7 @@ def test_what_grew_is_little_and_of_no_machine() -> None:
 
 
 def test_document_says_how_much_grew() -> None:
-    text = " ".join((GROWN.parents[2] / "docs/understand/fuzzing.md").read_text().split())
+    text = " ".join((GROWN.parents[2] / "docs/understand/security.md").read_text().split())
     files = [path for path in GROWN.rglob("*") if path.is_file()]
     kib = sum(path.stat().st_size for path in files) / 1024
     assert f"`tests/fuzz/grown`: {len(files)} inputs, {kib:.0f} KiB together." in text

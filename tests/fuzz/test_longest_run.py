@@ -36,7 +36,7 @@ def test_runs_on_record_took_their_time_over_every_target_and_found_nothing() ->
 @pytest.mark.parametrize(("title", "name"), RUNS.items())
 def test_document_has_the_figures_of_a_run(title: str, name: str) -> None:
     run = kept(name)
-    text = (REPOSITORY / "docs/understand/fuzzing.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs/understand/security.md").read_text(encoding="utf-8")
 
     least = int(min(each["seconds"] for each in run["targets"].values()))
     total = sum(each["executions"] for each in run["targets"].values())
