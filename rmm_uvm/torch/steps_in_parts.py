@@ -140,9 +140,7 @@ def _is_parallel(value: Any, params: _Tensors) -> bool:
 def _ends(params: _Tensors, args: tuple[Any, ...], budget_bytes: int) -> list[int]:
     """Return how many parameters come before the end of each part; nothing for a step that fits."""
     lists = [params, params, *(each for each in args if _is_parallel(each, params))]  # with results
-    used_bytes = [
-        sum(one.nbytes for one in of_one if one is not None) for of_one in zip(*lists, strict=True)
-    ]
+    used_bytes = [sum(map(_bytes_of, of_one)) for of_one in zip(*lists, strict=True)]
     if sum(used_bytes) <= budget_bytes * _WHOLE_FRACTION:
         return []
     ends, taken = [], 0
@@ -152,3 +150,12 @@ def _ends(params: _Tensors, args: tuple[Any, ...], budget_bytes: int) -> list[in
             taken = 0
         taken += nbytes
     return [*ends, len(used_bytes)]
+
+
+def _bytes_of(tensor: torch.Tensor | None) -> int:
+    """Return the bytes of a tensor; torch has none of those that are sparse."""
+    if tensor is None:
+        return 0
+    if tensor.is_sparse:
+        return int(tensor._values().nbytes + tensor._indices().nbytes)
+    return int(tensor.nbytes)

@@ -205,3 +205,22 @@ def test_state_that_an_optimizer_keeps_in_lists_is_announced() -> None:
     with announcing() as announced:
         optimizer.step(closure)
         assert address_of(old["old_dirs"][0]) in announced.groups[0]
+
+
+def test_step_with_sparse_gradients_in_parts_updates_as_a_whole_one() -> None:
+    def weights_of() -> list[torch.Tensor]:
+        torch.manual_seed(1)
+        tables = nn.ModuleList(nn.Embedding(32, 16, sparse=True) for _ in range(4))
+        optimizer = torch.optim.SGD(tables.parameters(), lr=0.1, momentum=0.5)
+        for number in range(3):
+            for each in tables:
+                each(torch.arange(number, 9)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return list(tables.parameters())
+
+    expected = weights_of()
+    with announcing(budget_bytes=4 * 32 * 16 * 4) as announced:
+        found = weights_of()
+        assert max(map(len, announced.groups)) < 4 * 2  # in parts
+    assert all(map(torch.equal, found, expected))
