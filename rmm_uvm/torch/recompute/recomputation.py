@@ -382,11 +382,12 @@ class Recomputation:
         # leave like all that is kept: nothing here leads to them after the call. Whoever gives them
         # back looks whether they were changed.
         given: Any = (args, kwargs)
-        places = emptied(given)
+        tensors = list({id(each): each for each in tensors}.values())
+        places = emptied(given, tensors)
 
         def run(*kept: torch.Tensor) -> Any:
             nonlocal given
-            (args, kwargs), given = given or filled(places, iter(kept)), None
+            (args, kwargs), given = given or filled(places, kept), None
             return original(module, *args, **kwargs)
 
         return checkpoint(
@@ -403,6 +404,7 @@ class Recomputation:
         return (
             torch.is_grad_enabled()
             and torch._C._current_graph_task_id() == -1
+            and torch._C._autograd._saved_tensors_hooks_is_enabled()
             and not _has_other_processes()  # they might wait for each other in other modules
             and not getattr(self._thread, "trying", False)
             and torch._C._functorch.maybe_current_level() is None

@@ -14,7 +14,7 @@ import random
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import FunctionType
@@ -72,45 +72,54 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         raise _NotPlainError
 
 
-class _Place:
+class _Place(NamedTuple):
     """Stands for a tensor among arguments."""
 
+    number: int
 
-_PLACE = _Place()
 
-
-def emptied(value: Any) -> Any:
+def emptied(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
     """Return arguments in containers of their own, without tensors: see `filled`.
 
     Parameters stay: their modules keep them.
+
+    Parameters
+    ----------
+    value : object
+        The arguments.
+    tensors : sequence of torch.Tensor
+        Those in them, each once: a module may ask whether two arguments are the same one.
     """
-    kind = type(value)
-    if kind is torch.Tensor:
-        return _PLACE
-    if kind is tuple or kind is list:
-        return kind(emptied(each) for each in value)
-    if kind is dict:
-        return {key: emptied(each) for key, each in value.items()}
-    return value
+    numbers = {id(each): _Place(number) for number, each in enumerate(tensors)}
+
+    def without(value: Any) -> Any:
+        kind = type(value)
+        if kind is torch.Tensor:
+            return numbers[id(value)]
+        if kind is tuple or kind is list:
+            return kind(map(without, value))
+        if kind is dict:
+            return {key: without(each) for key, each in value.items()}
+        return value
+
+    return without(value)
 
 
-def filled(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    """Return arguments again, with tensors in the order of `arguments_in`, parameters among them.
+def filled(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return arguments again, with tensors in the order that `emptied` was given.
 
     Examples
     --------
-    >>> given = ([torch.ones(1)], {"a": 2})
-    >>> filled(emptied(given), iter([torch.zeros(1)]))
-    ([tensor([0.])], {'a': 2})
+    >>> one = torch.ones(1)
+    >>> filled(emptied(([one], {"a": 2, "b": one}), [one]), [torch.zeros(1)])
+    ([tensor([0.])], {'a': 2, 'b': tensor([0.])})
     """
     kind = type(value)
     if kind is _Place:
-        return next(tensors)
-    if kind is torch.nn.Parameter:
-        next(tensors)
-    elif kind is tuple or kind is list:
+        return tensors[value.number]
+    if kind is tuple or kind is list:
         return kind(filled(each, tensors) for each in value)
-    elif kind is dict:
+    if kind is dict:
         return {key: filled(each, tensors) for key, each in value.items()}
     return value
 
@@ -138,9 +147,12 @@ def signature_of(value: Any) -> Any:
 
 def structure_of(module: torch.nn.Module) -> tuple[Any, ...]:
     """Return what modules have in common that do the same: classes, sizes, settings."""
+    modules = list(module.modules())
+    numbers = {id(each): number for number, each in enumerate(modules)}
     return tuple(
         (
             type(each),
+            tuple((name, numbers.get(id(one))) for name, one in each._modules.items()),
             tuple((name, _shape(one)) for name, one in each._parameters.items()),
             tuple((name, _shape(one)) for name, one in each._buffers.items()),
             tuple(
@@ -150,7 +162,7 @@ def structure_of(module: torch.nn.Module) -> tuple[Any, ...]:
             ),
             tuple(id(value) for value in vars(each).values() if isinstance(value, FunctionType)),
         )
-        for each in module.modules()
+        for each in modules
     )
 
 

@@ -791,3 +791,59 @@ def test_more_is_run_again_where_what_is_dropped_did_not_get_less() -> None:
         assert not answers[-1]
         assert spared_bytes == sorted(spared_bytes)
         assert spared_bytes[-1] - spared_bytes[0] <= MIB + MIB // 4  # a quarter, and a call
+
+
+def test_tensor_that_is_given_twice_is_the_same_one_when_a_module_is_run_again() -> None:
+    """Attention of torch's own asks whether its query is its key."""
+
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = nn.ModuleList(nn.MultiheadAttention(WIDTH, 4) for _ in range(6))
+        found = []
+
+        def forward() -> torch.Tensor:
+            x = torch.ones(64, 1, WIDTH).requires_grad_() * 1
+            for module in model:
+                x = x + module(x, x, value=x, need_weights=False)[0]
+            return x.square().mean()
+
+        for _ in range(5):
+            loss = trainer.forward(forward)
+            found += [loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
+        return found
+
+    of_both(work)
+
+
+class _NamedByNumber(nn.Module):
+    """Calls what is in it by names that are others in each one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.add_module(f"norm_{number}", nn.BatchNorm1d(WIDTH))
+        self.add_module(f"wide_{number}", nn.Linear(WIDTH, 4 * WIDTH))
+        self.add_module(f"narrow_{number}", nn.Linear(4 * WIDTH, WIDTH))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm, wide, narrow = self.children()
+        found: torch.Tensor = x + narrow(wide(norm(x)).sin().tanh())
+        return found
+
+
+def test_modules_that_differ_in_names_only_are_run_again() -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = nn.Sequential(*map(_NamedByNumber, range(6)))
+        trainer.train(model)
+        return list(model.state_dict().values())
+
+    of_both(work)
+
+
+def test_nothing_is_run_again_where_the_program_forbids_hooks() -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = blocks()
+        trainer.train(model)
+        with torch.autograd.graph.disable_saved_tensors_hooks("none here"):
+            loss = model(torch.ones(64, WIDTH)).square().mean()
+        return list(torch.autograd.grad(loss, list(model.parameters())))
+
+    of_both(work)
