@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -103,6 +103,7 @@ class _ForwardPass:
         self.calls_of: dict[int, int] = {}  # by module
         # With their versions: what may be changed until the backward pass begins.
         self.arguments: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
+        self.buffers: list[tuple[_NotedCall, list[torch.Tensor], list[int]]] = []
         self.left: set[int] = set()  # of those, what left as copies
         self.held_bytes = 0  # of arguments that would have been free
 
@@ -274,11 +275,16 @@ class Recomputation:
             self._in_backward = True
             there, self._pass = self._pass, None
             if there is not None:
-                for noted, tensors, versions in there.arguments:
-                    if [version_of(each) for each in tensors] != versions:
-                        noted.verdict = Verdict("its arguments are changed after its call")
+                for what, all_of_them in (
+                    ("arguments", there.arguments),
+                    ("buffers", there.buffers),
+                ):
+                    for noted, tensors, versions in all_of_them:
+                        if [version_of(each) for each in tensors] != versions:
+                            noted.verdict = Verdict(f"its {what} are changed after its call")
                 there.held_bytes = self._held_bytes(there)
                 there.arguments.clear()
+                there.buffers.clear()
                 self._looked_at, self._is_new = there, True
             elif self._is_next_looked_at:  # from its first call on
                 self._is_next_looked_at, self._pass = False, _ForwardPass()
@@ -394,10 +400,24 @@ class Recomputation:
             run,
             *tensors,  # torch learns from them whose random numbers to draw again
             use_reentrant=False,
-            preserve_rng_state=region.verdict.is_random,
+            preserve_rng_state=False,  # see `_First`
             early_stop=False,  # it would keep this frame, and arguments, until a collection
-            context_fn=lambda: _both_runs(module, region.verdict),
+            context_fn=lambda: _both_runs(
+                module, region.verdict, _generators(self._device), self._refuse
+            ),
         )
+
+    def _refuse(self, verdict: Verdict) -> None:
+        """Run nothing again that is like a call which did what none did when it was tried."""
+        with self._lock:
+            refused = Verdict("it changes a buffer in some of its calls")
+            calls = () if self._looked_at is None else self._looked_at.calls
+            for noted in [one for one in calls if one.verdict is verdict]:
+                noted.verdict = refused
+            for kind in [key for key, one in self._verdicts.items() if one is verdict]:
+                self._verdicts[kind] = refused
+            for key in [key for key, one in self._regions.items() if one.verdict is verdict]:
+                self._regions.pop(key, None)
 
     def _may_look(self) -> bool:
         """Whether a call is one of a forward pass that keeps something for its backward pass."""
@@ -480,6 +500,9 @@ class Recomputation:
         if noted.verdict is not None and not noted.verdict.refusal and noted.spared_bytes:
             assert tensors is not None
             there.arguments.append((noted, tensors, [version_of(each) for each in tensors]))
+            changing = noted.verdict.changing
+            buffers = [one for name, one in module.named_buffers() if name not in changing]
+            there.buffers.append((noted, buffers, [version_of(each) for each in buffers]))
         return outputs
 
     def _is_worth_a_trial(self, spared_bytes: int) -> bool:
@@ -512,6 +535,43 @@ def _storage_of(tensor: torch.Tensor, device: torch.device) -> tuple[int, int] |
         return None
 
 
+# Settings of torch's that say how something is computed, and how to change them: contexts of the
+# program's have others in a forward pass than there are in its backward pass.
+_SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    *(
+        (getattr(torch._C, f"_get_{name}"), getattr(torch._C, f"_set_{of_setter or name}"))
+        for name, of_setter in {
+            "flash_sdp_enabled": "sdp_use_flash",
+            "mem_efficient_sdp_enabled": "sdp_use_mem_efficient",
+            "math_sdp_enabled": "sdp_use_math",
+            "cudnn_sdp_enabled": "sdp_use_cudnn",
+            "sdp_priority_order": "",
+            "cudnn_enabled": "",
+            "cudnn_benchmark": "",
+            "cudnn_deterministic": "",
+        }.items()
+        if hasattr(torch._C, f"_get_{name}")
+    ),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    (torch.get_default_dtype, torch.set_default_dtype),
+)
+
+
+def _settings() -> list[Any]:
+    return [read() for read, _ in _SETTINGS]
+
+
+def _set(settings: list[Any]) -> None:
+    for (_, write), value in zip(_SETTINGS, settings, strict=True):
+        write(value)
+
+
+def _generators(device: torch.device) -> list[torch.Generator]:
+    """Return those that give random numbers to a module on a device."""
+    of_device = [torch.cuda.default_generators[device.index or 0]] if device.type == "cuda" else []
+    return [torch.default_generator, *of_device]
+
+
 class _First:
     """The context of a call that will be run again.
 
@@ -521,29 +581,71 @@ class _First:
         Which one is called.
     verdict : Verdict
         Of its trial.
+    generators : list of torch.Generator
+        Of random numbers, which may be drawn again.
+    refuse : callable
+        Takes the verdict, if the call changes a buffer that none did when it was tried.
     """
 
-    def __init__(self, module: torch.nn.Module, verdict: Verdict) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        verdict: Verdict,
+        generators: list[torch.Generator],
+        refuse: Callable[[Verdict], None],
+    ) -> None:
         modules = list(module.modules())
         # With what is in them: `torch.func.functional_call` puts other tensors there for a while.
         self.members = [
             (its, dict(its)) for each in modules for its in (each._parameters, each._buffers) if its
         ]
-        its_parameters = (one for each in modules for one in each._parameters.values())
-        self.used = [one for one in its_parameters if one is not None]
-        self.versions = [version_of(each) for each in self.used]
+        changing = [module.get_buffer(name) for name in verdict.changing]
         # What a call changes, without counting what is done to it: autograd may keep a buffer.
-        self.changing = [module.get_buffer(name).data for name in verdict.changing]
-        self.changing.sort(key=lambda each: str(each.dtype))  # see `_copy`
-        self.needs_buffers = verdict.needs_buffers
-        self.buffers: list[torch.Tensor] = []  # copies, as they were before
+        self.changing = _sorted(each.data for each in changing)
+        self.put_back = self.changing  # after a repetition
+        known = set(map(id, changing))
+        self.parameters = [
+            one for each in modules for one in each._parameters.values() if one is not None
+        ]
+        self.buffers = [
+            one
+            for each in modules
+            for one in each._buffers.values()
+            if one is not None and id(one) not in known
+        ]
+        self.versions = self.versions_now()
+        self.before: list[torch.Tensor] = []  # copies of what it changes
+        self.settings = _settings()
+        self.drawn: list[tuple[torch.Generator, torch.Tensor]] = []  # from, and its state before
+        self._generators, self._states = generators, [each.get_state() for each in generators]
+        self._verdict, self._refuse = verdict, refuse
 
     def __enter__(self) -> None:
-        if self.needs_buffers:
-            self.buffers = _copies(self.changing)
+        if self._verdict.needs_buffers:
+            self.before = _copies(self.changing)
 
     def __exit__(self, *_: object) -> None:
-        """Leave everything as it is."""
+        """Learn what the call did."""
+        self.drawn = [
+            (each, state)
+            for each, state in zip(self._generators, self._states, strict=True)
+            if not torch.equal(each.get_state(), state)
+        ]
+        self._states = []
+        if not self.buffers:
+            return
+        then, now = self.versions[-len(self.buffers) :], list(map(version_of, self.buffers))
+        if now != then:
+            # What these were before is not known any more, but they are to change only once.
+            pairs = zip(self.buffers, then, now, strict=True)
+            also = [each.data for each, before, after in pairs if before != after]
+            self.put_back = _sorted([*self.changing, *also])
+            self.versions[-len(now) :] = now
+            self._refuse(self._verdict)
+
+    def versions_now(self) -> list[int]:
+        """Return how often each of its tensors was changed that no call changes."""
+        return [*map(version_of, self.parameters), *map(version_of, self.buffers)]
 
 
 class _Again:
@@ -553,12 +655,19 @@ class _Again:
         self._first = first
         self._now: list[torch.Tensor] = []
         self._others: list[tuple[Any, Any]] = []
+        self._settings: list[Any] = []
+        self._states: list[tuple[torch.Generator, torch.Tensor]] = []
 
     def __enter__(self) -> None:
         first = self._first
-        for each, version in zip(first.used, first.versions, strict=True):
-            if version_of(each) != version:
-                raise changed(each, version)
+        if first.versions_now() != first.versions:
+            used = [*first.parameters, *first.buffers]
+            for each, version in zip(used, first.versions, strict=True):
+                if version_of(each) != version:
+                    raise changed(each, version)
+        self._now = _copies(first.put_back)
+        self._states = [(each, each.get_state()) for each, _ in first.drawn]
+        self._settings = _settings()
         self._others = [
             (its, dict(its))
             for its, then in first.members
@@ -566,15 +675,27 @@ class _Again:
         ]
         for its, then in first.members if self._others else ():
             its.update(then)
-        self._now = _copies(first.changing)
-        if first.buffers:
-            _copy(first.changing, first.buffers)
+        if self._settings != first.settings:
+            _set(first.settings)
+        for generator, state in first.drawn:
+            generator.set_state(state)
+        if first.before:
+            _copy(first.changing, first.before)
 
     def __exit__(self, *_: object) -> None:
-        _copy(self._first.changing, self._now)
+        _copy(self._first.put_back, self._now)
+        for generator, state in self._states:
+            generator.set_state(state)
+        if self._settings != self._first.settings:
+            _set(self._settings)
         for its, now in self._others:
             its.update(now)
-        self._now, self._others = [], []
+        self._now, self._others, self._states = [], [], []
+
+
+def _sorted(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors in the order of their types; see `_copy`."""
+    return sorted(tensors, key=lambda each: str(each.dtype))
 
 
 def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -590,6 +711,11 @@ def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
         torch._foreach_copy_([each for each, _ in of_type], [each for _, each in of_type])
 
 
-def _both_runs(module: torch.nn.Module, verdict: Verdict) -> tuple[_First, _Again]:
-    first = _First(module, verdict)
+def _both_runs(
+    module: torch.nn.Module,
+    verdict: Verdict,
+    generators: list[torch.Generator],
+    refuse: Callable[[Verdict], None],
+) -> tuple[_First, _Again]:
+    first = _First(module, verdict, generators, refuse)
     return first, _Again(first)

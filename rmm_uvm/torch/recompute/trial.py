@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.parameter import is_lazy
 
 from rmm_uvm.torch.activations.saved_tensors import version_of
@@ -183,7 +184,7 @@ class Structure:
         self._whole = whole
         self._modules: list[weakref.ref[torch.nn.Module]] = []
         self._ids: list[int] | None = None  # not seen yet
-        self._seen_shapes: list[torch.Size] = []
+        self._seen_shapes: list[tuple[torch.Size, bool]] = []
         self._plain: list[Any] = []
 
     def is_of(self, module: torch.nn.Module) -> bool:
@@ -221,9 +222,9 @@ class Structure:
             counts += [len(its[name]) for name in _HOOKS]
         return [*map(id, found), *counts]
 
-    def _shapes(self) -> list[torch.Size]:
+    def _shapes(self) -> list[tuple[torch.Size, bool]]:
         return [
-            one.shape
+            (one.shape, _has_hooks(one))
             for reference in self._modules
             if (module := reference()) is not None
             for one in module._parameters.values()
@@ -259,7 +260,14 @@ def why_not(module: torch.nn.Module) -> str:
             return "a module in it has hooks, or is compiled"
         if not all(one is None or _is_dense(one) for one in each._buffers.values()):
             return "a module in it has a buffer that is not dense"
+        if any(one is not None and _has_hooks(one) for one in each._parameters.values()):
+            return "a parameter in it has hooks that may change it in the backward pass"
     return ""
+
+
+def _has_hooks(parameter: torch.Tensor) -> bool:
+    """Whether the program is called once its gradient is there, as for steps of optimisers."""
+    return bool(getattr(parameter, "_post_accumulate_grad_hooks", None))
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
@@ -311,7 +319,9 @@ class Before:
         self._given = self._versions()
         self._attributes = _attributes(module)
         self.random = _Randomness.now(device)
-        self.buffers = {name: one.clone() for name, one in _small(module, device).items()}
+        small = _small(module, device)
+        self.buffers = {name: one.clone() for name, one in small.items()}
+        self.versions = {name: version_of(one) for name, one in small.items()}
         self._sums = _sums_of_large(module, device)
 
     def _versions(self) -> list[Any]:
@@ -402,16 +412,13 @@ class Verdict:
     changing : tuple of str
         Names of the buffers that a call changes.
     needs_buffers : bool
-        Whether what it returns depends on them, so that they have to be as they were.
-    is_random : bool
-        Whether it draws random numbers of torch's.
+        Whether what it computes may depend on them, so that they have to be as they were.
     """
 
     refusal: str = ""
     seconds: float = 0.0
     changing: tuple[str, ...] = ()
     needs_buffers: bool = False
-    is_random: bool = True
 
 
 def tried(
@@ -449,7 +456,11 @@ def tried(
     after = _Randomness.now(device)
     there = _small(module, device)
     then = {name: one.clone() for name, one in there.items()}
-    changing = tuple(name for name in then if not _same(then[name], before.buffers[name]))
+    changing = tuple(
+        name
+        for name, one in there.items()
+        if version_of(one) != before.versions[name] or not _same(one, before.buffers[name])
+    )
 
     def repeats() -> tuple[bool, float]:
         before.random.restore(device)
@@ -461,11 +472,13 @@ def tried(
         is_same = found is not None and len(found) == len(expected)
         return is_same and all(map(_same, found or (), expected)), seconds
 
-    needs_buffers = False
+    # That it returns the same now says little of a counter, or of a largest value until now.
+    needs_buffers = not all(_is_statistic_of_norm(module, name) for name in changing)
     try:
-        is_same, seconds = repeats()
-        if not is_same and changing:
-            needs_buffers = True
+        if not needs_buffers:
+            is_same, seconds = repeats()
+            needs_buffers = not is_same and bool(changing)
+        if needs_buffers:
             for name in changing:
                 there[name].data.copy_(before.buffers[name])
             is_same, seconds = repeats()
@@ -479,8 +492,14 @@ def tried(
             there[name].data.copy_(then[name])
     if not is_same:
         refusal = refusal or "it does not return the same again"
-    is_random = not all(map(torch.equal, before.random.of_torch, after.of_torch))
-    return Verdict(refusal, seconds, changing, needs_buffers, is_random)
+    return Verdict(refusal, seconds, changing, needs_buffers)
+
+
+def _is_statistic_of_norm(module: torch.nn.Module, name: str) -> bool:
+    """Whether a buffer belongs to a norm of torch's own: what changes it does not depend on it."""
+    owner = module.get_submodule(name.rpartition(".")[0])
+    kind = type(owner)
+    return issubclass(kind, _NormBase) and kind.__module__.startswith("torch.nn.modules.")
 
 
 def _nothing(_kept: Any) -> None:

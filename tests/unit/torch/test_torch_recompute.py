@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
@@ -847,3 +848,164 @@ def test_nothing_is_run_again_where_the_program_forbids_hooks() -> None:
         return list(torch.autograd.grad(loss, list(model.parameters())))
 
     of_both(work)
+
+
+class _Waved(nn.Module):
+    """Keeps several times as much as its argument; what comes before that differs by class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.drop = [0.0]
+        self.register_buffer("told", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = x + self.narrow(self.first(x, self.wide(x)).sin().tanh())
+        return found
+
+    def first(self, _x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return y
+
+    def after(self) -> None:
+        """What the program does between the forward and the backward pass."""
+
+
+class _DroppedLater(_Waved):
+    def first(self, _x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(y, self.drop[0]) if self.drop[0] else y * 1
+
+    def after(self) -> None:
+        self.drop[0] = 0.5
+
+
+class _Warming(_Waved):
+    def first(self, _x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        self.told += 1
+        return y * 3 if self.told == 6 else y * 2
+
+
+class _Largest(_Waved):
+    """Scales by the largest value before this call."""
+
+    def first(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        y = y / (1 + self.told)
+        self.told.copy_(torch.maximum(self.told, x.detach().abs().max()))
+        return y
+
+
+class _CountingLarge(_Waved):
+    def first(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.detach().abs().max() > 16:
+            self.told += 1
+        return y
+
+
+class _Attending(_Waved):
+    def first(self, _x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        heads = y.view(1, 64, 4, WIDTH).transpose(1, 2)
+        found = nn.functional.scaled_dot_product_attention(heads, heads, heads)
+        return found.transpose(1, 2).reshape(y.shape)
+
+
+@pytest.mark.parametrize("kind", [_DroppedLater, _Warming, _Largest, _CountingLarge, _Attending])
+def test_call_that_is_unlike_the_one_that_was_tried_repeats_itself(kind: type[_Waved]) -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        model = nn.ModuleList(kind() for _ in range(6))
+        x = torch.randn(64, WIDTH).clamp(-2, 2)
+        found = []
+
+        def forward() -> torch.Tensor:
+            y = x * (1 if step < 5 else 16) * 1
+            with sdpa_kernel(SDPBackend.MATH):
+                for module in model:
+                    y = module(y)
+            return y.square().mean()
+
+        for step in range(7):
+            loss = trainer.forward(forward)
+            if trainer.needed_bytes and step == 4:
+                assert trainer.recompute.statistics()["modules"] > 0
+            found += [loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
+            if step == 4:
+                for module in model:
+                    module.after()
+        return [*found, *model.buffers()]
+
+    torch.manual_seed(0)
+    expected = work(Trainer())
+    torch.manual_seed(0)
+    with recomputing(MIB // 4) as trainer:
+        assert same(work(trainer), expected)
+        is_refused = (
+            "it changes a buffer in some of its calls"
+            in (trainer.recompute.statistics()["refusals"])
+        )
+        assert is_refused is (kind is _CountingLarge)
+
+
+class _Shifting(_Waved):
+    def first(self, _x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return y + self.told
+
+    def after(self) -> None:
+        self.told += 1
+
+
+def test_module_whose_buffers_the_program_changes_later_is_not_run_again() -> None:
+    def losses_of(trainer: Trainer) -> list[float]:
+        torch.manual_seed(0)
+        model = nn.ModuleList(_Shifting() for _ in range(6))
+
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            for module in model:
+                x = module(x)
+            for module in model:
+                module.after()
+            return x
+
+        forward.parameters = model.parameters  # type: ignore[attr-defined]
+        return trainer.train(forward)
+
+    expected = losses_of(Trainer())
+    with recomputing(MIB // 4) as trainer:
+        assert losses_of(trainer) == expected
+        assert trainer.recompute.statistics()["modules"] == 0
+
+
+class _Biased(_Waved):
+    """Ends with a parameter whose gradient comes before anything that was kept is needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + self.bias
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_optimizers_may_step_within_the_backward_pass(is_late: bool) -> None:
+    def work(trainer: Trainer) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = nn.Sequential(*(_Biased() for _ in range(6)))
+
+        def steps_within() -> None:
+            for parameter in model.parameters():
+                optimizer = torch.optim.SGD([parameter], lr=0.01)
+
+                def step(_: torch.Tensor, optimizer: torch.optim.SGD = optimizer) -> None:
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+                parameter.register_post_accumulate_grad_hook(step)
+
+        x = torch.randn(64, WIDTH)
+        for step in range(7):
+            if step == (4 if is_late else 0):
+                steps_within()
+            trainer.forward(lambda: model(x).square().mean()).backward()
+        return list(model.parameters())
+
+    expected = work(Trainer())
+    with recomputing(MIB // 4) as trainer:
+        assert same(work(trainer), expected)
