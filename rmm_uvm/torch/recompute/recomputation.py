@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -88,6 +88,7 @@ class _Region:
     verdict: Verdict
     calls_of_pass: int
     numbers: set[int]  # which of those
+    places: list[tuple[int, str]]  # of buffers that a call changes
     calls: int = 0
 
 
@@ -351,6 +352,7 @@ class Recomputation:
                     noted.verdict,
                     there.calls_of[id(module)],
                     set(),
+                    _places_of(module, noted.verdict.changing),
                 )
             region.numbers.add(noted.number_of_module)
             spared_bytes += noted.spared_bytes
@@ -384,6 +386,13 @@ class Recomputation:
         ):
             return original(module, *args, **kwargs)
 
+        first = _First(
+            region.structure.modules(),
+            region.places,
+            region.verdict,
+            _generators(self._device),
+            self._refuse,
+        )
         # Containers may be changed by the caller, or the module. Torch keeps the tensors, which can
         # leave like all that is kept: nothing here leads to them after the call. Whoever gives them
         # back looks whether they were changed.
@@ -402,9 +411,7 @@ class Recomputation:
             use_reentrant=False,
             preserve_rng_state=False,  # see `_First`
             early_stop=False,  # it would keep this frame, and arguments, until a collection
-            context_fn=lambda: _both_runs(
-                module, region.verdict, _generators(self._device), self._refuse
-            ),
+            context_fn=lambda: (first, _Again(first)),
         )
 
     def _refuse(self, verdict: Verdict) -> None:
@@ -577,8 +584,10 @@ class _First:
 
     Parameters
     ----------
-    module : torch.nn.Module
-        Which one is called.
+    modules : list of torch.nn.Module
+        The one that is called, and those in it.
+    places : list of tuple of int and str
+        Which buffers it changes: see `_places_of`.
     verdict : Verdict
         Of its trial.
     generators : list of torch.Generator
@@ -589,19 +598,19 @@ class _First:
 
     def __init__(
         self,
-        module: torch.nn.Module,
+        modules: list[torch.nn.Module],
+        places: list[tuple[int, str]],
         verdict: Verdict,
         generators: list[torch.Generator],
         refuse: Callable[[Verdict], None],
     ) -> None:
-        modules = list(module.modules())
         # With what is in them: `torch.func.functional_call` puts other tensors there for a while.
         self.members = [
             (its, dict(its)) for each in modules for its in (each._parameters, each._buffers) if its
         ]
-        changing = [module.get_buffer(name) for name in verdict.changing]
+        changing = [modules[number]._buffers[name] for number, name in places]
         # What a call changes, without counting what is done to it: autograd may keep a buffer.
-        self.changing = _sorted(each.data for each in changing)
+        self.changing = [one.data for one in changing if one is not None]
         self.put_back = self.changing  # after a repetition
         known = set(map(id, changing))
         self.parameters = [
@@ -639,7 +648,7 @@ class _First:
             # What these were before is not known any more, but they are to change only once.
             pairs = zip(self.buffers, then, now, strict=True)
             also = [each.data for each, before, after in pairs if before != after]
-            self.put_back = _sorted([*self.changing, *also])
+            self.put_back = [*self.changing, *also]
             self.versions[-len(now) :] = now
             self._refuse(self._verdict)
 
@@ -693,11 +702,6 @@ class _Again:
         self._now, self._others, self._states = [], [], []
 
 
-def _sorted(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """Return tensors in the order of their types; see `_copy`."""
-    return sorted(tensors, key=lambda each: str(each.dtype))
-
-
 def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     found = [torch.empty_like(each) for each in tensors]
     _copy(found, tensors)
@@ -705,17 +709,20 @@ def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
-    """Copy tensors that are sorted by their types: torch copies those of one type together."""
+    """Copy tensors: torch copies those of one type together that come after each other."""
     for _, pairs in groupby(zip(targets, sources, strict=True), lambda pair: pair[0].dtype):
         of_type = list(pairs)
         torch._foreach_copy_([each for each, _ in of_type], [each for _, each in of_type])
 
 
-def _both_runs(
-    module: torch.nn.Module,
-    verdict: Verdict,
-    generators: list[torch.Generator],
-    refuse: Callable[[Verdict], None],
-) -> tuple[_First, _Again]:
-    first = _First(module, verdict, generators, refuse)
-    return first, _Again(first)
+def _places_of(module: torch.nn.Module, names: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Return the place of each buffer: the number of its module, and its name there.
+
+    Sorted by their types; see `_copy`. They hold for all modules of the same structure.
+    """
+    numbers = {id(each): number for number, each in enumerate(module.modules())}
+    found = []
+    for name in sorted(names, key=lambda one: str(module.get_buffer(one).dtype)):
+        path, _, own = name.rpartition(".")
+        found.append((numbers[id(module.get_submodule(path))], own))
+    return found

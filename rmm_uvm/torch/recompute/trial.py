@@ -196,6 +196,10 @@ class Structure:
         self._see(module)
         return True
 
+    def modules(self) -> list[torch.nn.Module]:
+        """Return what `torch.nn.Module.modules` does of a module that was asked for just now."""
+        return [each for one in self._modules if (each := one()) is not None]
+
     def _see(self, module: torch.nn.Module) -> None:
         self._modules = [weakref.ref(each) for each in module.modules()]
         self._ids, self._seen_shapes = self._parts(), self._shapes()
