@@ -407,7 +407,7 @@ class Recomputation:
 
         return checkpoint(
             run,
-            *tensors,  # torch learns from them whose random numbers to draw again
+            *tensors,  # torch learns from them of which device autocast is to be as now
             use_reentrant=False,
             preserve_rng_state=False,  # see `_First`
             early_stop=False,  # it would keep this frame, and arguments, until a collection
