@@ -15,14 +15,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.utils.checkpoint
 
-__all__ = ["SavedTensorHooks", "are_of_checkpoint", "changed", "version_of"]
+__all__ = ["SavedTensorHooks", "are_of_others", "changed", "version_of"]
 
 _autograd = torch._C._autograd
 _push = _autograd._push_saved_tensors_default_hooks
 _pop = _autograd._pop_saved_tensors_default_hooks
 
+_OURS = __name__.partition(".")[0]
 _CHANGED = (
     "one of the variables needed for gradient computation has been modified by an inplace "
     "operation: [{kind} {shape}] is at version {now}; expected version {then} instead. Hint: "
@@ -45,10 +45,10 @@ def version_of(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def are_of_checkpoint() -> bool:
-    """Whether the hooks that torch calls in this thread are those of its checkpointing."""
+def are_of_others() -> bool:
+    """Whether the hooks that torch calls in this thread are not ours."""
     top = _top()
-    return top is not None and getattr(top[0], "__module__", "") == torch.utils.checkpoint.__name__
+    return top is not None and not str(getattr(top[0], "__module__", "")).startswith(_OURS)
 
 
 class SavedTensorHooks:

@@ -21,7 +21,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from rmm_uvm.torch.activations.leaving import is_parameter
-from rmm_uvm.torch.activations.saved_tensors import are_of_checkpoint, changed, version_of
+from rmm_uvm.torch.activations.saved_tensors import are_of_others, changed, version_of
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.trial import (
     Before,
@@ -122,6 +122,8 @@ class Recomputation:
         See `rmm_uvm.torch.recompute.trial.tried`.
     seconds_of_copies : callable
         Returns how long it takes to copy one byte to the host and back.
+    are_hooks_of_others : callable
+        Whether the program has hooks for what autograd keeps: then nothing is run again.
     """
 
     def __init__(
@@ -130,7 +132,9 @@ class Recomputation:
         budget_bytes: int,
         clock: Callable[[], Callable[[], float]] = cuda_clock,
         seconds_of_copies: Callable[[], float] = lambda: math.inf,
+        are_hooks_of_others: Callable[[], bool] = are_of_others,
     ) -> None:
+        self._are_hooks_of_others = are_hooks_of_others
         self._seconds_of_copies = seconds_of_copies
         self._device, self._clock = device, clock
         self._budget_bytes = budget_bytes
@@ -380,7 +384,7 @@ class Recomputation:
             number not in region.numbers
             or tensors is None
             or any(each.is_inference() for each in tensors)  # autograd keeps none of those
-            or are_of_checkpoint()  # those would not see what is kept within
+            or self._are_hooks_of_others()  # those would not see what is kept within
             or signature_of((args, kwargs)) != region.signature
             or not region.structure.is_of(module)
         ):

@@ -41,6 +41,11 @@ def clock() -> Callable[[], float]:
     return lambda: 1.0
 
 
+def are_of_checkpoint() -> bool:
+    top = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return getattr(top and top[0], "__module__", "") == "torch.utils.checkpoint"
+
+
 class Block(nn.Module):
     """Keeps several times as much as its argument; dropout, and statistics of batches."""
 
@@ -77,7 +82,8 @@ class Trainer:
     """Steps, and what autograd kept in the last one."""
 
     def __init__(self, needed_bytes: int = 0) -> None:
-        self.recompute = Recomputation(CPU, 1 << 30, clock)
+        # Hooks of this class stand for ours.
+        self.recompute = Recomputation(CPU, 1 << 30, clock, are_hooks_of_others=are_of_checkpoint)
         self.needed_bytes = needed_bytes
         self.rounds = 0
         self.kept_bytes = 0
@@ -1009,3 +1015,27 @@ def test_optimizers_may_step_within_the_backward_pass(is_late: bool) -> None:
     expected = work(Trainer())
     with recomputing(MIB // 4) as trainer:
         assert same(work(trainer), expected)
+
+
+def test_hooks_of_the_program_get_all_that_autograd_keeps() -> None:
+    budget_bytes, seen = 20_000, [0]
+    recompute = Recomputation(CPU, budget_bytes, clock)
+    model = transformer()
+
+    def count(tensor: torch.Tensor) -> torch.Tensor:
+        seen[0] += 1
+        return tensor
+
+    def counted() -> int:
+        seen[0] = 0
+        with saved_tensors_hooks(count, count):
+            gradients(model, 1)
+        return seen[0]
+
+    with copying(
+        budget_bytes, lambda: 2 * budget_bytes - recompute.spared_bytes, recompute=recompute
+    ):
+        gradients(model, 12)
+        assert recompute.statistics()["modules"] > 0
+        found = counted()
+    assert found == counted() > 0
