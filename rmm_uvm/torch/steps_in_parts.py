@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import _default_to_fused_or_foreach
 
 __all__ = ["is_served", "serve_steps"]
 
@@ -111,6 +112,10 @@ def _wrap(
             return
         lists = [each for each in args if _is_parallel(each, params)]
         begin = 0
+        is_open = kwargs.get("foreach") is None and not kwargs.get("fused")
+        if is_open and not _default_to_fused_or_foreach(params, differentiable=False)[1]:
+            # Torch would choose again for each part, and other kernels where it can.
+            kwargs = {**kwargs, "foreach": False}
         for end in ends:
             part = slice(begin, end)
             before_part([one for each in (params, *lists) for one in each[part] if one is not None])

@@ -224,3 +224,32 @@ def test_step_with_sparse_gradients_in_parts_updates_as_a_whole_one() -> None:
         found = weights_of()
         assert max(map(len, announced.groups)) < 4 * 2  # in parts
     assert all(map(torch.equal, found, expected))
+
+
+class _NotForTogether(nn.Parameter):
+    """A parameter that torch updates alone, and all others of its group, too."""
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_parts_are_updated_by_the_kernels_that_the_whole_would_be(
+    *, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("torch.optim.sgd")
+    together: list[int] = []
+    update = module._multi_tensor_sgd
+
+    def updated(params: list[torch.Tensor], *args: object, **kwargs: object) -> None:
+        together.append(len(params))
+        update(params, *args, **kwargs)
+
+    monkeypatch.setattr(module, "_multi_tensor_sgd", updated)
+    chooser = importlib.import_module("torch.optim.optimizer")
+    monkeypatch.setattr(chooser, "_get_foreach_kernels_supported_devices", lambda: ["cpu"])
+    kinds = [nn.Parameter, nn.Parameter, _NotForTogether if alone else nn.Parameter]
+    weights = [kind(torch.zeros(64)) for kind in kinds]
+    for one in weights:
+        one.grad = torch.ones(64)
+    with announcing(budget_bytes=64):
+        torch.optim.SGD(weights, lr=1.0).step()
+    assert together == ([] if alone else [1, 1, 1])
+    assert [one[0].item() for one in weights] == [-1.0, -1.0, -1.0]
