@@ -157,7 +157,7 @@ def simulated_device(
     capacity_bytes = parse_bytes(memory, name="memory")
     if capacity_bytes % VA_BLOCK_BYTES:
         raise ConfigurationError(
-            f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
+            f"memory={shown(memory)}: a simulated device has a multiple of 2 MiB"
         )
     if numa_node is not None and whole_number(numa_node) not in range(_MOST_NUMA_NODES):
         raise ConfigurationError(

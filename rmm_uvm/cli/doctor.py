@@ -68,7 +68,7 @@ def command(
     idle. At most 1 GiB of managed memory is used. Exit status: 0 if that was done, 1 if not.
     """
     if is_measuring and with_links:
-        raise click.UsageError("--links and --measure are two things: choose one")
+        raise click.UsageError("--links and --measure cannot be used together: choose one")
     if is_measuring:
         # Imports RMM, which the report does without.
         from rmm_uvm.cli.measure import run_measure

@@ -63,7 +63,7 @@ def _read(text: str) -> Any:
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise ConfigurationError(f"{text!r} is not YAML: {error}") from None
+            raise ConfigurationError(f"{text!r} is not valid YAML: {error}") from None
 
 
 def arguments_of(keywords: Mapping[str, Any]) -> list[str]:

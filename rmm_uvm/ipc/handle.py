@@ -17,6 +17,7 @@ from typing import NamedTuple
 from rmm_uvm.errors import DataError
 from rmm_uvm.ipc.array import item_bytes
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["MAGIC", "VERSION", "Handle"]
 
@@ -157,7 +158,7 @@ class Handle(NamedTuple):
         ) = _FIXED.unpack_from(body)  # fmt: skip
         end = _FIXED.size + 8 * dimensions
         if length != len(body) + 4 or dimensions > _MOST_DIMENSIONS or end > len(body):
-            raise DataError(f"the handle contradicts itself: {length} bytes are told of")
+            raise DataError(f"the handle contradicts itself: its length field says {length} bytes")
         shape = struct.unpack_from(f"<{dimensions}Q", body, _FIXED.size)
         typestr = body[end:].decode("ascii", errors="replace")
         size = item_bytes(typestr)
@@ -167,7 +168,8 @@ class Handle(NamedTuple):
             )
         if offset + nbytes > slab_bytes:
             raise DataError(
-                f"the handle names {nbytes} bytes at {offset} of a slab of {slab_bytes} bytes"
+                f"the handle is damaged: {format_bytes(nbytes)} at byte {offset} pass the end of "
+                f"its slab of {format_bytes(slab_bytes)}"
             )
         return cls(
             bool(flags & _SIMULATED), machine, device, table, slot, generation, expires_ns,

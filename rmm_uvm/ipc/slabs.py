@@ -58,11 +58,11 @@ class OpenSlab:
             If it is not.
         """
         if handle.slab_handle != self.slab_handle:
-            raise DataError("the handle names another slab than its pool has")
+            raise DataError("the handle names a slab that its pool does not have")
         if handle.offset + handle.nbytes > self.nbytes:
             raise DataError(
-                f"the handle names {handle.nbytes} bytes at {handle.offset} of a slab that has "
-                f"{self.nbytes} bytes"
+                f"the handle is damaged: {format_bytes(handle.nbytes)} at byte {handle.offset} "
+                f"pass the end of its slab of {format_bytes(self.nbytes)}"
             )
 
     def wait(self, handle: Handle, stream: int) -> None:

@@ -23,7 +23,7 @@ from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.residency.memory_of import Region, joined, memory_of, things_in
 from rmm_uvm.residency.streams import stream_handle
 from rmm_uvm.support.messages import shown
-from rmm_uvm.support.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes
 from rmm_uvm.support.user_line import users_line
 from rmm_uvm.support.with_only import WithOnly
 
@@ -392,11 +392,12 @@ def _owner_of(pool: UvmResourceAdaptor, region: Region) -> int:
     live = pool.allocation_at(region.address)
     if live is None:
         raise DataError(
-            f"{region.nbytes} bytes at {region.address:#x} were freed: hints are for live memory"
+            f"{format_bytes(region.nbytes)} at {region.address:#x} were freed: hints are for live "
+            "memory"
         )
     if region.end > sum(live):
         raise DataError(
             f"{region.nbytes} bytes at {region.address:#x} pass the end of their allocation, "
-            f"{live[1]} bytes at {live[0]:#x}: give a part of it"
+            f"{live[1]} bytes at {live[0]:#x}: give an address and a size within it"
         )
     return live[0]

@@ -19,6 +19,7 @@ from rmm_uvm.report.by_line import line_title
 from rmm_uvm.report.document import Document, Paragraph, Section, Table, TableColumn
 from rmm_uvm.report.figures import OUTSIDE, Figures
 from rmm_uvm.report.presented import Presented
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Compared", "KeptReport", "kept_report"]
 
@@ -99,7 +100,9 @@ def kept_report(path: Path) -> KeptReport:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(text) > _MOST_BYTES:
-        raise DataError(f"{path} has more than {_MOST_BYTES} bytes: no report has")
+        raise DataError(
+            f"{path} is too large for a report: it has more than {format_bytes(_MOST_BYTES)}"
+        )
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):

@@ -226,18 +226,19 @@ class Budget:
             object.__setattr__(self, "low_bytes", self.budget_bytes - below)
         elif not 0 <= self.low_bytes <= self.budget_bytes:
             raise ConfigurationError(
-                f"low_bytes={shown(self.low_bytes)}: expected 0 to the budget, {self.budget_bytes}"
+                f"low_bytes={shown(self.low_bytes)}: expected 0 to the budget, "
+                f"{format_bytes(self.budget_bytes)}"
             )
         if self.ahead_bytes is not None and not 0 <= self.ahead_bytes <= self.budget_bytes:
             raise ConfigurationError(
                 f"ahead_bytes={shown(self.ahead_bytes)}: expected 0 to the budget, "
-                f"{self.budget_bytes}"
+                f"{format_bytes(self.budget_bytes)}"
             )
         for name in ("piece_bytes", "fetch_bytes"):
             value = getattr(self, name)
             if value is not None and value < VA_BLOCK_BYTES:
                 raise ConfigurationError(
-                    f"{name}={shown(value)}: at least a block, {VA_BLOCK_BYTES}"
+                    f"{name}={shown(value)}: at least a block of {format_bytes(VA_BLOCK_BYTES)}"
                 )
 
     def limit_on(self, device_id: int) -> int | None:

@@ -116,7 +116,7 @@ class SimulatedNode:
         capacity_bytes = parse_bytes(memory, name="memory")
         if capacity_bytes % VA_BLOCK_BYTES:
             raise ConfigurationError(
-                f"memory is {capacity_bytes} bytes: a simulated GPU has a multiple of 2 MiB"
+                f"memory={shown(memory)}: a simulated GPU has a multiple of 2 MiB"
             )
         if topology not in TOPOLOGIES:
             raise ConfigurationError(

@@ -79,7 +79,7 @@ def parse_machine(text: str, where: str) -> Machine:
         # thousands of digits by a plain ValueError.
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not TOML: {error}") from error
+        raise DataError(f"{where} is not valid TOML: {error}") from error
     _refuse_unknown(where, "table", document, ("machine", "constants", "third_tier"))
     facts = _table(where, document, "machine")
     _refuse_unknown(where, "key of [machine]", facts, _MACHINE_KEYS)

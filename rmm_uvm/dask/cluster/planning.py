@@ -190,7 +190,7 @@ def _driver(
 ) -> tuple[str, str]:
     """Return the driver of the workers, and in words why it is a simulated one."""
     if simulated is not None and "driver" in own:
-        raise ConfigurationError("simulated and driver say the same: give one of them")
+        raise ConfigurationError("simulated= and driver= both choose the device: give one of them")
     if simulated is True:
         return "simulated", ", as asked"
     if simulated is not None and simulated is not False:

@@ -103,7 +103,7 @@ def test_flags_may_be_written_as_in_a_file(arguments: list[str], expected: dict[
         (["--prefetch", "yes"], "prefetch='yes'"),
         (["--driver", "simulated:63MB"], "driver='simulated:63MB': a simulated device has a mult"),
         (["--prefetch"], "requires an argument"),
-        (["--monitor", "{a: "], "is not YAML"),
+        (["--monitor", "{a: "], "is not valid YAML"),
         (["surplus"], "unexpected extra argument"),
     ],
 )

@@ -129,9 +129,9 @@ def test_other_version_is_named(version: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"offset": 4096 - 23}, "24 bytes at 4073 of a slab of 4096"),
-        ({"offset": 2**64 - 1}, "of a slab of 4096"),
-        ({"slab_bytes": 279}, "of a slab of 279"),
+        ({"offset": 4096 - 23}, "24 B at byte 4073 pass the end of its slab of 4.00 KiB"),
+        ({"offset": 2**64 - 1}, "of its slab of 4.00 KiB"),
+        ({"slab_bytes": 279}, "of its slab of 279 B"),
         ({"nbytes": 28}, "contradicts itself: 28 bytes of type '<f4'"),
         ({"nbytes": 0, "shape": (0,)}, "contradicts itself"),
         ({"shape": (2**63, 2**63)}, "contradicts itself"),

@@ -101,7 +101,7 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"board": 3}, "board=3: expected a folder"),
         ({"ahead": "no"}, "ahead='no': expected True or False"),
         ({"in_place": 1}, "in_place=1: expected True or False"),
-        ({"piece_bytes": MIB}, "at least a block"),
+        ({"piece_bytes": MIB}, "at least a block of 2.00 MiB"),
         ({"fetch_bytes": 0}, "at least a block"),
         ({"piece_bytes": 2**63}, r"below 2\*\*63"),
         ({"fetch_bytes": 10**30}, r"below 2\*\*63"),

@@ -230,7 +230,7 @@ def test_hint_on_freed_memory_is_refused_before_anything_moves(
     mr.deallocate(freed, 4 * MIB)
     before = device.statistics()
     for address in (freed, freed + MIB):
-        with pytest.raises(DataError, match=f"{MIB} bytes at {address:#x} were freed"):
+        with pytest.raises(DataError, match=f"1.00 MiB at {address:#x} were freed"):
             hint([(block, MIB), (address, MIB)], mr=mr)
     assert device.statistics() == before
 

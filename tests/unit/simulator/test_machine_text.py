@@ -85,7 +85,7 @@ def test_parse_damaged_text_is_a_machine_or_a_data_error(place: int, damage: str
             broken(COPY, COPY.replace("1400.0", "true")),
             r"constants\.copy_ns\.value is True is not a number",
         ),
-        (broken(COPY, COPY.replace("1400.0", "9" * 5000)), "file is not TOML"),
+        (broken(COPY, COPY.replace("1400.0", "9" * 5000)), "file is not valid TOML"),
         (
             broken(COPY, COPY.replace("value", "vale")),
             r"unknown key of \[constants\.copy_ns\] 'vale'; did you mean 'value'",
