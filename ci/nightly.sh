@@ -15,7 +15,6 @@ part() {
 }
 
 part test.sh --all
-part test_cpp.sh plain # each file alone, and each test in a process of its own
 part wheels.sh build
 part wheels.sh test 12 26.6 # the oldest RMM; the newest, for CUDA 13, is everywhere else
 part demo.sh

@@ -103,7 +103,7 @@ for path in sys.argv[1:]:
     print(*tomllib.load(open(path, "rb"))["build-system"]["requires"], sep="\n")
 print("cmake", "ninja", sep="\n")
 ' "$repository/pyproject.toml" "$repository/mortgage/pyproject.toml" >"$builder/requirements.txt"
-  "$builder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$builder/requirements.txt"
+  "$builder/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -r "$builder/requirements.txt"
 }
 
 # more_rmm MINOR...: the wheels that are needed go to build/rmm. CUDA 12 has the same headers.
@@ -129,8 +129,9 @@ build_wheels() {
 }
 
 # install_wheels FOLDER WHEEL[EXTRAS]...: these very wheels and what they need, into a virtual environment.
+# Python files are compiled when they are imported first: most never are.
 install_wheels() {
-  local install=("$1/bin/python" -m pip install --quiet --disable-pip-version-check)
+  local install=("$1/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check)
   shift
   # Twice, since pip leaves what is installed at the same version.
   "${install[@]}" "$@"

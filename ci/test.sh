@@ -21,6 +21,7 @@ sanitized=sanitizers
 if [ "${1:-}" = --all ]; then
   chosen=(-m "not gpu")
   tidy=--tidy
+  sanitized=all
 elif ! changed cpp rmm_uvm/_lib CMakeLists.txt pyproject.toml ci/test_cpp.sh tests/fuzz; then
   sanitized=unity
 fi

@@ -8,8 +8,8 @@
 # unity      every test, ten files at a time: what CI runs where no C++ is changed
 # asan       every test under the address and undefined-behaviour sanitizers
 # tsan       the concurrency tests under the thread sanitizer
-# sanitizers these two: what CI runs where C++ is changed, since asan has every test
-# all        all three
+# sanitizers each test under one of the two: what CI runs where C++ is changed
+# all        plain, asan and tsan
 # benchmark  cost of allocate + free; writes FILE or benchmarks/results/cpp_allocate_free.json
 # PROGRAMS_SEED makes the same random programs again; otherwise they are others each time.
 # PYTHON names the interpreter beside which librmm is installed; without librmm there,
@@ -23,7 +23,9 @@ readonly variant=${1:-plain}
 readonly asked=${2:-}
 readonly build=build/cpp
 readonly quick="-O0 -g1"  # tests are small: compiling them is what takes time
-readonly every=(core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests)
+readonly one_thread=(core_tests replay_tests monitor_tests cuda_tests mr_tests)
+readonly threads=(concurrency_tests pool_concurrency_tests)
+readonly every=("${one_thread[@]}" "${threads[@]}")
 jobs=$(nproc)
 launcher=() # of the tests
 
@@ -105,17 +107,31 @@ unity() {
   run_tests unity --verbose
 }
 
-asan() {
-  build_variant asan address,undefined "$quick" "${every[@]}"
-  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
+# asan_of CTEST_OPTION... -- TARGET...
+asan_of() {
+  local -a options=()
+  while [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  build_variant asan address,undefined "$quick" "${@:2}"
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    run_tests asan --verbose "${options[@]}"
 }
 
+asan() { asan_of -- "${every[@]}"; }
+
 tsan() {
-  build_variant tsan thread "$quick" concurrency_tests pool_concurrency_tests
+  build_variant tsan thread "$quick" "${threads[@]}"
   # Its memory layout does not suit kernels that spread addresses widely.
   launcher=(setarch --addr-no-randomize)
   TSAN_OPTIONS=halt_on_error=1 run_tests tsan --verbose -L concurrency
   launcher=()
+}
+
+sanitizers() {
+  asan_of -LE concurrency -- "${one_thread[@]}"
+  tsan
 }
 
 benchmark() {
@@ -141,8 +157,7 @@ PYTHON_END
 }
 
 case $variant in
-  plain | unity | asan | tsan | benchmark) selected=("$variant") ;;
-  sanitizers) selected=(asan tsan) ;;
+  plain | unity | asan | tsan | sanitizers | benchmark) selected=("$variant") ;;
   all) selected=(plain asan tsan) ;;
   *)
     say "unknown variant '$variant': plain, unity, asan, tsan, sanitizers, all or benchmark"
