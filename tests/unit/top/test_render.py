@@ -9,7 +9,7 @@ import dataclasses
 import pytest
 from rich.console import Console
 
-from rmm_uvm.top.columns import choose
+from rmm_uvm.top.columns import choose, short_bytes
 from rmm_uvm.top.render import render, sparkline
 from rmm_uvm.top.view import ProcessRow, View
 
@@ -155,3 +155,17 @@ def test_columns_never_exceed_the_width() -> None:
                 columns = choose(width, devices=devices, faults=faults)
                 assert sum(c.width for c in columns) + len(columns) - 1 <= width
                 assert {"pid", "name", "in", "out"} <= {column.key for column in columns}
+
+
+@pytest.mark.parametrize(
+    ("kib", "shown"),
+    [
+        (9.99, "9.99 KiB"),
+        (10, "10.0 KiB"),
+        (99.9, "99.9 KiB"),
+        (100, "100 KiB"),
+        (1000, "0.98 MiB"),
+    ],
+)
+def test_size_has_three_digits_on_both_sides_of_each_edge(kib: float, shown: str) -> None:
+    assert short_bytes(kib * 1024) == shown

@@ -26,7 +26,7 @@ from rmm_uvm.torch.activations.saved_tensors import changed
 from rmm_uvm.torch.recompute import recomputation
 from rmm_uvm.torch.recompute.choice import ModuleCall, chosen
 from rmm_uvm.torch.recompute.recomputation import Recomputation
-from rmm_uvm.torch.recompute.trial import why_not
+from rmm_uvm.torch.recompute.trial import _Randomness, emptied, filled, why_not
 
 from ...support.late_streams import copying
 from ...support.small_transformer import gradients, same, transformer
@@ -747,6 +747,26 @@ def test_arguments_live_no_longer_than_without() -> None:
             assert inputs() is None
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("put", [lambda x: [x], lambda x: (x,), lambda x: {"x": [x]}])
+def test_arguments_are_emptied_in_every_container(put: Callable[[torch.Tensor], Any]) -> None:
+    x = torch.ones(1)
+    inputs = weakref.ref(x)
+    without = emptied(put(x))
+    del x
+    assert inputs() is None
+    other = torch.zeros(1)
+    assert filled(without, iter([other])) == put(other)
+
+
+def test_random_numbers_of_the_gpu_begin_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, state = torch.device("cuda", 0), torch.zeros(1)
+    restored: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda _: state)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *given: restored.append(given))
+    _Randomness.now(gpu).restore(gpu)
+    assert restored == [(state, gpu)]
 
 
 def test_arguments_leave_with_the_copies_that_are_kept_of_them() -> None:
