@@ -342,6 +342,18 @@ def test_pool_that_is_dropped_with_a_lease_keeps_its_slab_until_it_ends(
     assert device.statistics()["device_bytes"] == 0
 
 
+def test_export_ends_the_leases_of_a_dropped_pool(device: SimulatedDevice) -> None:
+    other = rmm_uvm.ipc_pool("4MiB", driver=device)
+    pool = rmm_uvm.ipc_pool("4MiB", driver=device)
+    opened_and_closed(pool.export(rmm.DeviceBuffer(size=1000, mr=pool)))
+    del pool
+    gc.collect()
+    assert device.statistics()["device_bytes"] == 8 * MIB
+    opened_and_closed(other.export(rmm.DeviceBuffer(size=1000, mr=other)))
+    gc.collect()
+    assert device.statistics()["device_bytes"] == 4 * MIB
+
+
 def test_memory_of_a_dropped_pool_is_there_for_the_next_one(device: SimulatedDevice) -> None:
     pool = rmm_uvm.ipc_pool("40MiB", driver=device)
     handle = pool.export(rmm.DeviceBuffer(size=1000, mr=pool))
