@@ -45,6 +45,15 @@ def values(draw: st.DrawFn) -> dict[str, Any]:
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
+@pytest.mark.parametrize(("lacking", "end"), [(5, "$"), (6, " and 1 more$"), (8, " and 3 more$")])
+def test_missing_constants_are_named_up_to_five(lacking: int, end: str) -> None:
+    kept = list(CONSTANTS)[: len(CONSTANTS) - lacking]
+    names = list(CONSTANTS)[len(kept) :]
+    text = TEXT[: TEXT.index(f"[constants.{names[0]}]")]
+    with pytest.raises(DataError, match=f"constants are missing: {', '.join(names[:5])}{end}"):
+        parse_machine(text, "file")
+
+
 @given(values(), texts, texts)
 def test_parse_formatted_machine_is_equal_whatever_it_holds(
     changes: dict[str, Any], words: str, source: str

@@ -59,6 +59,13 @@ def test_stage_is_exported_and_nests(log: StageLog) -> None:
     assert etl.thread == threading.current_thread().name
 
 
+def test_stage_is_what_its_block_is_given(log: StageLog) -> None:
+    begun = rmm_uvm.stage("etl")
+    with begun as given:
+        assert given is begun
+    assert noted(log) == [("etl", 0)]
+
+
 def test_stage_that_lasts_has_no_end(log: StageLog) -> None:
     with stage("etl"):
         assert math.isnan(log.stages()[0].end_seconds)
