@@ -753,11 +753,11 @@ def test_arguments_live_no_longer_than_without() -> None:
 def test_arguments_are_emptied_in_every_container(put: Callable[[torch.Tensor], Any]) -> None:
     x = torch.ones(1)
     inputs = weakref.ref(x)
-    without = emptied(put(x))
+    without = emptied(put(x), [x])
     del x
     assert inputs() is None
     other = torch.zeros(1)
-    assert filled(without, iter([other])) == put(other)
+    assert filled(without, [other]) == put(other)
 
 
 def test_random_numbers_of_the_gpu_begin_again_too(monkeypatch: pytest.MonkeyPatch) -> None:
