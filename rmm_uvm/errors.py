@@ -99,7 +99,7 @@ class NeighborWarning(CapacityWarning):
 
 
 class NotEnteredWarning(UvmWarning):
-    """What takes effect in a ``with`` block alone was called without one, and did nothing."""
+    """Something that works in a ``with`` block only was called without one, and did nothing."""
 
 
 class FindingWarning(UvmWarning):

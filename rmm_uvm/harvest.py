@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds idle memory of whose device: the board on which processes of one host agree.
+"""Reads the board on which processes of one host agree about idle memory of devices.
 
 A process that runs on a device offers what others may hold of it; others claim, and give back when
 the offer falls. `read_board` shows all of it, to whoever may read the file; `HarvestBoard` is a
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-    """What a process lets others hold of a device on which it runs.
+    """The memory that a process lets others hold of a device on which it runs.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Offer:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What a process holds of a device on which another one runs.
+    """The memory that a process holds of a device on which another one runs.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceHarvest:
-    """What is agreed about one device.
+    """The agreement about one device.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class DeviceHarvest:
 
     @property
     def offered_bytes(self) -> int | None:
-        """What all claimants may hold together, the least of the offers; none without any."""
+        """The most that all claimants may hold together, the least of the offers; 0 without any."""
         offered = [each.offered_bytes for each in self.offers if each.offered_bytes is not None]
         return min(offered, default=None)
 
     @property
     def claimed_bytes(self) -> int:
-        """What all claimants hold."""
+        """The bytes that all claimants hold."""
         return sum(each.claimed_bytes for each in self.claims)
 
     @property

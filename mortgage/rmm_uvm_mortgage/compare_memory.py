@@ -79,7 +79,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRequest:
-    """What all runs of a comparison have in common.
+    """The request that all runs of a comparison share.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorConfig:
-    """What to generate. Give exactly one of the three sizes.
+    """The data set to generate. Give exactly one of the three sizes.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class GeneratorConfig:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedData:
-    """What was written.
+    """The data set that was written.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class GeneratorProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a configuration comes to, judged by one block of loans."""
+    """The size that a configuration comes to, judged by one block of loans."""
 
     loans_per_quarter: int
     performance_rows: int

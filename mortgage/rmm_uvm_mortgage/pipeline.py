@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """What to run.
+    """The run of a pipeline that is asked for.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class StageTiming:
 
 @dataclass(frozen=True, slots=True)
 class StageOutOfMemory:
-    """Where the run ended by an exhausted memory.
+    """The point where a run ended by an exhausted memory.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class StageOutOfMemory:
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """What a run did; `to_json` makes plain values of it.
+    """The result of a run; `to_json` makes plain values of it.
 
     Parameters
     ----------

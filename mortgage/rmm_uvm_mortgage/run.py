@@ -39,7 +39,7 @@ Progress = Callable[[PipelineProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """What to run, and on which memory.
+    """The run that is asked for, and its memory.
 
     Parameters
     ----------

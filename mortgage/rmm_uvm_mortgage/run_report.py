@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one run on one memory showed: plain values, to JSON and back."""
+"""Reports of one run on one memory: plain values, to JSON and back."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CudaMallocBlocks:
-    """What XGBoost holds on the simulated device; all of it is freed with this object.
+    """The memory that XGBoost holds on the simulated device; it is freed with this object.
 
     Parameters
     ----------

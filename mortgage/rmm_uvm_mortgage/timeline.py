@@ -47,7 +47,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class StageSpan:
-    """Where a stage begins and ends on the axis of positions."""
+    """The begin and the end of a stage on the axis of positions."""
 
     name: str
     begin: float

@@ -28,7 +28,7 @@ RATES: Final = (
 
 
 class Asked(Protocol):
-    """What is read of a `rmm_uvm.residency.Budget`."""
+    """The parts of a `rmm_uvm.residency.Budget` that are read here."""
 
     @property
     def neighbors(self) -> str | Iterable[int] | None:

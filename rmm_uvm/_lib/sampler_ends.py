@@ -15,7 +15,7 @@ __all__ = ["Stoppable", "stop_at_exit"]
 
 
 class Stoppable(Protocol):
-    """What can be stopped, more than once."""
+    """Something that can be stopped, more than once."""
 
     def stop(self) -> None:
         """Stop."""

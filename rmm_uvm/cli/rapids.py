@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What ``rapids doctor`` asks of rmm-uvm: the entry point ``rapids_doctor_check``."""
+"""Answers ``rapids doctor``: the entry point ``rapids_doctor_check``."""
 
 from __future__ import annotations
 

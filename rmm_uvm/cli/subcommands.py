@@ -30,7 +30,7 @@ KNOWN: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Subcommand:
-    """Where a subcommand is, and what it does.
+    """A subcommand: where its code is, and what it does.
 
     Attributes
     ----------

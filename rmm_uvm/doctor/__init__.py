@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What rmm-uvm can use on this machine, and if it cannot, why not.
+"""Tells what rmm-uvm can use on this machine, and if it cannot, why not.
 
 `examine` asks a probe for facts (`rmm_uvm.doctor.facts`), concludes which features are available
 (`rmm_uvm.doctor.features`) and returns a `DoctorReport`. It changes nothing, creates no CUDA

@@ -133,7 +133,7 @@ class DeviceFacts:
 
 @dataclass(frozen=True)
 class PairFacts:
-    """What NVML tells of two devices.
+    """Facts that NVML tells about two devices.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class PairFacts:
 
 @dataclass(frozen=True)
 class CudaFacts:
-    """What the CUDA driver library (libcuda) answers.
+    """Answers of the CUDA driver library (libcuda).
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class KernelDriverFacts:
 
 @dataclass(frozen=True)
 class HarvestFacts:
-    """What processes have agreed about the idle memory of one device.
+    """The agreement of processes about the idle memory of one device.
 
     Attributes
     ----------

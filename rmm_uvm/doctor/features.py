@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can be used on a machine, concluded from the facts. Pure functions, no side effects.
+"""Concludes from the facts which features can be used. Pure functions, no side effects.
 
 A feature counts as available when every visible device has it: managed memory is one address space
 for all of them, and most of its rules hold for all devices or for none.

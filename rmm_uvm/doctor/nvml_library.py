@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What NVIDIA's management library (NVML) tells about devices and the links between them.
+"""Asks NVIDIA's management library (NVML) about devices and the links between them.
 
 Like `rmm_uvm.doctor.cuda_library` it goes through NVIDIA's own Python bindings, creates no CUDA
 context and needs nothing compiled by us. These are figures to print: a missing library, an old

@@ -19,7 +19,7 @@ __all__ = ["DoctorReport", "Feature", "PoolPlan"]
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """What `rmm_uvm.reinitialize` would install on one device, asked for nothing special.
+    """The pool that `rmm_uvm.reinitialize` would install on one device by default.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What works on the simulated device that ``RMM_UVM_DRIVER`` asks for.
+"""Tells what works on the simulated device that ``RMM_UVM_DRIVER`` asks for.
 
 No facts are needed: it is the same on every machine. `rmm_uvm.simulated_device` makes others, with
 less and with more; a test holds this to the one that is made by name.

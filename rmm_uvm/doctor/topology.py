@@ -23,7 +23,7 @@ _MOST_PEERS_WITHOUT_SWITCH = 8
 
 @dataclass(frozen=True)
 class HostRates:
-    """What managed memory migrates at between a device and the host, bytes per second."""
+    """Rates of migrations between a device and the host, in bytes per second."""
 
     to_device_bytes_per_second: int
     to_host_bytes_per_second: int
@@ -31,7 +31,7 @@ class HostRates:
 
 @dataclass(frozen=True)
 class PairRates:
-    """What managed memory migrates at between the two devices of a pair, bytes per second."""
+    """Rates of migrations between the two devices of a pair, in bytes per second."""
 
     to_second_bytes_per_second: int
     to_first_bytes_per_second: int

@@ -32,7 +32,7 @@ _QUIET_LOOKS = 6  # three seconds without a byte
 
 @dataclasses.dataclass(frozen=True)
 class SwitchState:
-    """What the switch knows between two looks.
+    """The state of the switch between two looks.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ __all__ = ["MonitorCollector", "register", "start_http", "unregister"]
 
 
 class MonitorCollector(FiguresCollector):
-    """What ``prometheus_client`` asks for figures: a custom collector.
+    """Gives ``prometheus_client`` figures: a custom collector.
 
     Parameters
     ----------

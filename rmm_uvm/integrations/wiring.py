@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What wiring a library means, and the table of libraries."""
+"""Wires libraries to the pool, by a table of them."""
 
 from __future__ import annotations
 

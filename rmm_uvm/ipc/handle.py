@@ -32,7 +32,7 @@ _MOST_DIMENSIONS = 32  # of CuPy and NumPy
 
 
 class Handle(NamedTuple):
-    """What a process needs to open a buffer of another.
+    """The facts that a process needs to open a buffer of another.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _LONGEST_SECONDS = 86_400.0 * 365
 
 
 class Lease(NamedTuple):
-    """What a handle that was given out holds.
+    """The hold that a handle has which was given out.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ __all__ = ["IpcPool", "Lease", "collect_dropped"]
 
 
 class _Held(NamedTuple):
-    """What keeps a leased buffer, and when nobody may open it any more."""
+    """A leased buffer, kept until nobody may open it any more."""
 
     buffer: Any
     nbytes: int

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where libcupti is: in a wheel, a Conda environment, the loader's path or a CUDA toolkit.
+"""Finds libcupti: in a wheel, a Conda environment, the loader's path or a CUDA toolkit.
 
 Covers finding. Does not cover using it; see `rmm_uvm.watch.sampling.attribution`.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What would have helped a run that has just ended: its trace, done again in other ways.
+"""Finds what would have helped a run that has just ended: its trace, done again in other ways.
 
 Covers reading the trace and finding out how the run kept its memory. Does not cover which ways are
 tried and told, see `rmm_uvm.planner.advice.remedies`.

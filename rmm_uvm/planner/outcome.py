@@ -245,7 +245,7 @@ class Card:
 
     @property
     def defaults(self) -> Variant:
-        """What runs on this card where nothing is set."""
+        """The way that runs on this card where nothing is set."""
         return self.variants[0]
 
 
@@ -275,7 +275,7 @@ class Helps:
 
 @dataclass(frozen=True)
 class PlanFigures:
-    """What a recorded workload would do on other cards, without a word or a picture.
+    """Figures of a recorded workload on other cards, without a word or a picture.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True)
 class Plan(PlanFigures, Presented):
-    """What a recorded workload would do on other cards. All of it is simulated.
+    """The plan: a recorded workload on other cards. All of it is simulated.
 
     Its attributes are those of `PlanFigures`.
 

@@ -78,7 +78,7 @@ def options_text(options: Options) -> str:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a plan is asked for, checked.
+    """The request for a plan, checked.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class Hinted:
-    """What came of `evict`. All sizes are of the object's own bytes, each counted once.
+    """The result of `evict`. All sizes are of the object's own bytes, each counted once.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Hinted:
 
 @dataclass(frozen=True)
 class Advised:
-    """What came of `advise`. All sizes are of the object's own bytes, each counted once.
+    """The result of `advise`. All sizes are of the object's own bytes, each counted once.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Advised:
 
     @property
     def refused_bytes(self) -> int:
-        """Of blocks of its own about which the driver did not take the advice."""
+        """Bytes of its own blocks about which the driver did not take the advice."""
         return self.nbytes - self.advised_bytes - self.left_bytes
 
 

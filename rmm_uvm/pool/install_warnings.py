@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `rmm_uvm.pool.install` warns of: at the line of the user's program that called it."""
+"""Warnings of `rmm_uvm.pool.install`, at the line of the user's program that called it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def warn_of_adaptors(device_id: int, names: Sequence[str]) -> None:
 
 @dataclasses.dataclass
 class Farewell:
-    """What there is to say of pools that went. Keeps none of them alive.
+    """Tells of pools that went. Keeps none of them alive.
 
     Parameters
     ----------

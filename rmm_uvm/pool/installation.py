@@ -38,7 +38,7 @@ _IS_OFF = f"rmm_uvm is {OFF}: memory, hooks and warnings are as they were before
 
 
 class Installation:
-    """What `rmm_uvm.reinitialize` installed; printing it shows every size and switch.
+    """The handle of `rmm_uvm.reinitialize`; printing it shows every size and switch.
 
     Also a context manager: leaving it does as `rmm_uvm.restore` on the devices of its call,
     whichever pool of ours is installed there by then, and leaves others as they are.
@@ -277,7 +277,7 @@ class Installation:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RemoteInstallation:
-    """What an `Installation` becomes when it is sent to another process.
+    """The form of an `Installation` that was sent to another process.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _SMALLEST_INITIAL_BYTES = 32 * VA_BLOCK_BYTES
 
 @dataclasses.dataclass(frozen=True)
 class PoolRequest:
-    """What a user asked for. Sizes: bytes, "2GiB", or a fraction of device memory.
+    """The request of a user. Sizes: bytes, "2GiB", or a fraction of device memory.
 
     Fractions of the managed pool are of what the IPC pool leaves.
 

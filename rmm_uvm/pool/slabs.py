@@ -33,7 +33,7 @@ RMM_KEEPS = (
 
 @dataclass(frozen=True)
 class Trimmed:
-    """What came of `trim`.
+    """The result of `trim`.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ __all__ = ["Slept", "check_can_sleep", "sleep", "wake"]
 
 @dataclass(frozen=True)
 class Slept:
-    """What came of `sleep`.
+    """The result of `sleep`.
 
     Attributes
     ----------

@@ -202,7 +202,7 @@ class _IdleTrimmer:
 
 
 class _Levels(NamedTuple):
-    """What tells whether a pool was used: it differs after nearly every use."""
+    """Levels that tell whether a pool was used: they differ after nearly every use."""
 
     pool: int
     allocated_bytes: int

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What moved, by the lines of the program that allocated it."""
+"""Traffic by the lines of the program that allocated what moved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProgramLine:
 
 @dataclasses.dataclass(frozen=True)
 class MovedBytes:
-    """What moved of some memory.
+    """Bytes that moved of some memory.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class MovedBytes:
 
 @dataclasses.dataclass(frozen=True)
 class CallPath:
-    """What one path of calls allocated.
+    """The allocations of one path of calls.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class MovedObject:
 
 @dataclasses.dataclass(frozen=True)
 class LineSum:
-    """What moved of everything that one line of the program allocated.
+    """Traffic of everything that one line of the program allocated.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class LineWindows:
 
 @dataclasses.dataclass(frozen=True)
 class LineTraffic:
-    """What moved, by lines, call paths and allocations.
+    """Traffic by lines, call paths and allocations.
 
     Parameters
     ----------

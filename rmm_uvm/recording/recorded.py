@@ -31,7 +31,7 @@ CAUSES = ("unknown", "user", "coherence", "prefetch", "eviction", "access_counte
 
 @dataclasses.dataclass(frozen=True)
 class RecordedDevice:
-    """What does not change about a watched device.
+    """The facts about a watched device that do not change.
 
     Parameters
     ----------

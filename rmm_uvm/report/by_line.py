@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What moved by lines of the program, for terminals, pages and other programs."""
+"""Shows traffic by lines of the program, for terminals, pages and other programs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Figures))
 
 @dataclasses.dataclass(frozen=True)
 class KeptLine:
-    """What moved of the memory that a line of the program allocated.
+    """Traffic of the memory that a line of the program allocated.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ _LinePair: TypeAlias = tuple[KeptLine | None, KeptLine | None]
 
 @dataclasses.dataclass(frozen=True)
 class KeptReport:
-    """What a kept report says, as far as reports are compared.
+    """A kept report, as far as reports are compared.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _QUARTERS = 4
 
 
 class Fault(enum.Enum):
-    """What is wrong with a line."""
+    """The fault of a line."""
 
     RETURNS = "comes back"
     GROWS = "grows"

@@ -83,7 +83,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """What to do, by number. A terminal shows `most` lines of each message, 0 for all.
+    """Tasks, by number. A terminal shows `most` lines of each message, 0 for all.
 
     Where they `are_places` to look at, they begin with names, which stay as they are written.
     """

@@ -36,7 +36,7 @@ OUTSIDE = "outside stages"
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What happened in a stretch of time; None for what is not known.
+    """Figures of a stretch of time; None for what is not known.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ __all__ = ["Report"]
 
 
 class Report(Presented):
-    """What a monitor saw, for people and programs.
+    """A report of what a monitor saw, for people and programs.
 
     Parameters
     ----------

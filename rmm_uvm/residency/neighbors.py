@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whose idle memory a budget may use: what can be asked."""
+"""Checks which devices' idle memory a budget may use."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _EMPTY: Final[dict[str, Any]] = {"int": 0, "str": "", "bool": False}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ResidencyStatistics:
-    """What was done since the pool was made, and where things stand; printing it explains.
+    """Counts since the pool was made, and where things stand; printing it explains.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class ResidencyStatistics:
 
     @property
     def overshoot_fraction(self) -> float | None:
-        """What faulted in beside the budget, at most, over the budget; None where not known."""
+        """The most that faulted in beside the budget, over the budget; None where not known."""
         if self.peak_overshoot_bytes is None or not self.budget_bytes:
             return None
         return self.peak_overshoot_bytes / self.budget_bytes

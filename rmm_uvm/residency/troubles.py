@@ -32,7 +32,7 @@ class Trouble(NamedTuple):
 
 
 class Lately(Protocol):
-    """What a budget counted in the last seconds."""
+    """The counts of a budget in the last seconds."""
 
     @property
     def seconds(self) -> float:
@@ -44,7 +44,7 @@ class Lately(Protocol):
 
     @property
     def room_seconds(self) -> float:
-        """Of that, until other data had left."""
+        """The part of that time until other data had left."""
 
     @property
     def came_bytes(self) -> int:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What to do about what CUDA answered to a program, in one line after its traceback.
+"""Tells in a line after a program's traceback what to do about an error of CUDA.
 
 Only answers about which something can be done outside of the program, or about which the answer's
 own text misleads. Memory that ran out is told in the summary; see `rmm_uvm.run.failure`.

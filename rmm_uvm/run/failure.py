@@ -64,7 +64,7 @@ _OUT_OF_MEMORY = "cudaErrorMemoryAllocation"
 
 @dataclasses.dataclass(frozen=True)
 class PoolLimit:
-    """Where the pool of a run ends.
+    """The limit of a run's pool.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What ``rmm-uvm run`` was asked for, as one value that travels to a child process."""
+"""The request to ``rmm-uvm run``, as one value that travels to a child process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What would happen on another machine, without one: the model of the UVM kernel driver.
+"""Shows what would happen on another machine, by a model of the UVM kernel driver.
 
 Covers machines (`load_machine`), simulated programs (`Simulator`) and access patterns. Does not
 cover replaying recorded programs; see `rmm_uvm.planner`.

@@ -141,7 +141,7 @@ _MOST_MANAGED_BYTES = 16 << 40
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a kernel does with one range.
+    """The access of a kernel to one range.
 
     Parameters
     ----------

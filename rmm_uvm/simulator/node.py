@@ -27,7 +27,7 @@ _MOST_GPUS = 8
 
 
 class LinkTraffic(NamedTuple):
-    """What went one way over a link: bytes copied, and modelled time that the copies took."""
+    """Traffic one way over a link: bytes copied, and the modelled time that the copies took."""
 
     nbytes: int
     busy_ns: float

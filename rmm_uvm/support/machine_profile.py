@@ -183,7 +183,7 @@ _OF_TIER = (
 
 @dataclass(frozen=True)
 class ThirdTier:
-    """What lies behind a host's memory, such as an SSD; the oldest goes there from a full host.
+    """Storage behind a host's memory, such as an SSD; the oldest data go there from a full host.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """What stands behind the figures: "measured" or "published only", and what changed."""
+        """The origin of the figures: "measured" or "published only", and what changed."""
         basis = "measured" if self.measured else "published only"
         changed = self.changed
         if not changed:

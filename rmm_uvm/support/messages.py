@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What messages are made of: values from files and settings, short enough to be read."""
+"""Parts of messages: values from files and settings, short enough to be read."""
 
 from __future__ import annotations
 

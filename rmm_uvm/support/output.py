@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where results go: files that a user named, whole or not at all, and terminals of any width."""
+"""Writes results to files that a user named, whole or not at all, and to terminals."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Setting:
 
     @property
     def default_words(self) -> str:
-        """What is used where nothing is given, as text."""
+        """The default, as text."""
         plain, words = self.default, self.otherwise
         if not self.otherwise or plain is not None:
             words = ", ".join(plain) if isinstance(plain, tuple) else str(plain)

@@ -93,7 +93,7 @@ class CodeLine(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a thread is.
+    """The place in the program where a thread is.
 
     Parameters
     ----------

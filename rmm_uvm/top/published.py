@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What processes publish of themselves, as far as it can be believed.
+"""Reads what processes publish of themselves, as far as it can be believed.
 
 A board's file is of this user, yet of any version of this package and of any program. What is not
 of its type is as if it were not there: one process must not take away the view of the others.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where figures of other processes come from: boards, counters, and NVML.
+"""Sources of figures of other processes: boards, counters, and NVML.
 
 Each seam is a callable that answers with plain values, so that everything above is tested without a
 GPU. What is not there is a reason, never an error.
@@ -39,7 +39,7 @@ class AttachedCounters(Protocol):
 
 @dataclass(frozen=True)
 class PublishedDevice:
-    """What one monitor of a process publishes of one device.
+    """Figures that one monitor of a process publishes about one device.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one look at all processes shows, as plain values; JSON is made of the same."""
+"""The view of one look at all processes, as plain values; JSON is made of the same."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the memory of tensors is."""
+"""Finds where the memory of tensors is."""
 
 from __future__ import annotations
 

@@ -382,7 +382,7 @@ _COUNTS_OF_SEGMENTS = (  # as `TorchSegments.statistics` has them
 
 
 class _OffTorchMemory(TorchMemory):
-    """What `install` gives where the switch is off: torch allocates as without us."""
+    """Stands for `TorchMemory` where the switch is off: torch allocates as without us."""
 
     def __init__(self, device: int) -> None:
         self.device = device

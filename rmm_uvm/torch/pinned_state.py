@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What optimisers have stays on the device: for ``evict="activations"``."""
+"""Keeps optimisers' states on the device: for ``evict="activations"``."""
 
 from __future__ import annotations
 

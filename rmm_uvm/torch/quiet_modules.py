@@ -24,7 +24,7 @@ _CALLS = 2  # like each other, of which nothing was to leave
 
 @dataclass(slots=True)
 class _Record:
-    """Of a module's last calls."""
+    """A record of a module's last calls."""
 
     kept: Progress  # by each of the last ones
     calls: int = 0  # that were alike, of which nothing was to leave

@@ -33,7 +33,7 @@ _CHUNK = struct.Struct("<IIB")  # length of the payload, CRC-32 of kind and payl
 
 
 class ChunkKind(enum.IntEnum):
-    """What is in a chunk; others are skipped, for later versions may have them."""
+    """The kind of a chunk; others are skipped, for later versions may have them."""
 
     EVENTS = 1
     SAMPLES = 2

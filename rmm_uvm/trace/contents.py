@@ -137,7 +137,7 @@ def _entries(value: Any) -> list[tuple[Any, Any]]:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Trace:
-    """What a program allocated, freed and was known to touch, with its stages and samples.
+    """A trace: what a program allocated, freed and was known to touch, with stages and samples.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _DIGITS = _digit_values()
 
 
 class Lines(NamedTuple):
-    """What a block of text holds.
+    """The contents of a block of text.
 
     Attributes
     ----------

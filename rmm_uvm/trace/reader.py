@@ -76,7 +76,7 @@ _NO_SAMPLES = np.empty(0, SAMPLE_DTYPE)
 
 
 class TracePart(NamedTuple):
-    """What one chunk holds, each in order of time."""
+    """The contents of one chunk, each in order of time."""
 
     events: Rows
     marks: list[RawMark]
@@ -127,7 +127,7 @@ class TraceParts:
 
     @property
     def damaged(self) -> str:
-        """What is wrong and where."""
+        """The damage, and where it is."""
         return self._chunks.damaged
 
     @property

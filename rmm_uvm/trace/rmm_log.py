@@ -38,7 +38,7 @@ _LONGEST_NS = 3650 * _DAY_NS  # later midnights are not believed: numbers stay i
 
 
 class LogPart(NamedTuple):
-    """What one block of lines says.
+    """The contents of one block of lines.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class LogParts:
 
     @property
     def packing_wrong(self) -> str:
-        """What is wrong with the compressed file; empty if nothing."""
+        """The fault of the compressed file; empty if there is none."""
         return self._file.wrong
 
     @property

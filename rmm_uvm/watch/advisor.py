@@ -41,7 +41,7 @@ _MOST_FAILURES = 100
 
 
 class SampleSource(Protocol):
-    """What an advisor reads: the compiled sampler, or a test's."""
+    """The source that an advisor reads: the compiled sampler, or a test's."""
 
     def samples(
         self, since_sequence: int = 0, /
@@ -141,7 +141,7 @@ class Advisor:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What failed in a look, each once; empty when all is well."""
+        """The failures of looks, each once; empty when all is well."""
         return tuple(self._failed)
 
     def set_devices(self, devices: Sequence[RecordedDevice]) -> None:

@@ -268,7 +268,7 @@ class Monitor:
 
     @property
     def on_finding(self) -> OnFinding:
-        """What is done about a finding, as asked."""
+        """The way in which findings are told, as asked."""
         return self._settings.on_finding
 
     @property
@@ -278,12 +278,12 @@ class Monitor:
 
     @property
     def sources(self) -> Mapping[str, Availability]:
-        """Where figures come from, by name, and why some do not; empty before the first start."""
+        """Sources of figures by name, and why some are lacking; empty before the first start."""
         return {} if self._session is None else self._session.sources
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found, in order of time."""
+        """The findings, in order of time."""
         return () if self._session is None else self._session.findings
 
     @property

@@ -401,7 +401,7 @@ class Session:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far."""
+        """The findings so far."""
         return self._advisor.findings
 
     @property

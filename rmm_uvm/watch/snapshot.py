@@ -171,7 +171,7 @@ class Snapshot(ShownAsTable):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Window(ShownAsTable):
-    """What happened on one device between two times. What is not known is None.
+    """The traffic of one device between two times. What is not known is None.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class _Noted:
 
 
 class StageWriter(Protocol):
-    """What a trace offers for stages."""
+    """The part of a trace that takes stages."""
 
     def stage_begin(self, name: str) -> None:
         """Note that a stage begins, on this thread."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What ``rmm-uvm mortgage`` is asked for: options as values, checked before any work is done."""
+"""Requests to ``rmm-uvm mortgage``: options as values, checked before any work is done."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TrainParts(click.ParamType):  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for; names are those of the options."""
+    """The request of a command line; names are those of the options."""
 
     data: Path | None
     rows: int | None

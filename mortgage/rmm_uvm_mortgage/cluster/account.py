@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one task did on its worker: plain values, which travel to the client."""
+"""Accounts of tasks on their workers: plain values, which travel to the client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rmm_uvm_mortgage.run_report import StageTotals
 
 @dataclass(frozen=True, slots=True)
 class WorkerOutOfMemory:
-    """Where the memory of a worker's pool, or of XGBoost beside it, was exhausted.
+    """The point where the memory of a worker's pool, or of XGBoost beside it, was exhausted.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class PartSummary:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSummary:
-    """What PREP made on one worker, in figures.
+    """Figures of what PREP made on one worker.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What XGBoost prints while workers train: to the worker's log, not into the command's output.
+"""Sends what XGBoost prints while workers train to the worker's log, not to the command's output.
 
 XGBoost announces the rank of every worker on standard output, whatever its verbosity. Workers on
 this machine share theirs with the command that started them.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Etl:
-    """What the ETL left, and what it took.
+    """The results of the ETL, and what it took.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What workers are, and whether they can do the pipeline's work, asked before any of it is done."""
+"""Asks workers what they are, and whether they can do the pipeline's work, before any is done."""
 
 from __future__ import annotations
 

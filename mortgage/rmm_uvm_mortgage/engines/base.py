@@ -139,7 +139,7 @@ class StageObserver(Protocol):
 
 
 class Engine(ABC, Generic[FrameT, ColumnT]):
-    """What the mortgage ETL, PREP and TRAIN need from a data frame library.
+    """The part of a data frame library that the mortgage ETL, PREP and TRAIN need.
 
     Parameters
     ----------

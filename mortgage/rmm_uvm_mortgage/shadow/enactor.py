@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Device(Protocol):
-    """What the enactor needs of a simulated device."""
+    """The part of a simulated device that the enactor needs."""
 
     def touch(self, address: int, nbytes: int, write: bool = ...) -> None:  # noqa: FBT001
         """Let a kernel access a managed range."""

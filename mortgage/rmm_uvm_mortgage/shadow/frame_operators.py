@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What cuDF 26.10's Python layer does for one operator: several libcudf calls, temporaries, copies.
+"""Operators of cuDF 26.10's Python layer: several libcudf calls, temporaries, copies.
 
 Each function appends to a plan and returns the columns that the operator's result consists of;
 temporaries are freed where cuDF's Python drops its last reference to them.

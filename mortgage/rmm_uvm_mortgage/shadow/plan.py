@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one operator does to device memory, as a list of plain events.
+"""The plan of one operator: what it does to device memory, as a list of plain events.
 
 A plan says in order what is allocated, freed, read and written. It is made by pure functions
 (:mod:`rmm_uvm_mortgage.shadow.operators`) and carried out by

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What cuDF's CSV reader does to device memory.
+"""The plan of cuDF's CSV reader: what it does to device memory.
 
 The reader brings the text to the device in pieces of 64 MiB. The buffer of the text and the one
 of the row offsets are sized exactly at every piece, so each piece copies all earlier ones; at the

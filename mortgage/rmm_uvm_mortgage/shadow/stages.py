@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each stage of the pipeline did to device memory."""
+"""Measures what each stage of the pipeline did to device memory."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class PoolFootprint:
 
 
 class CountingDevice(Protocol):
-    """What the meter needs of a simulated device."""
+    """The part of a simulated device that the meter needs."""
 
     def statistics(self) -> dict[str, int]:
         """Return everything counted so far, in bytes, counts and nanoseconds."""

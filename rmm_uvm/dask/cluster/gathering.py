@@ -130,7 +130,7 @@ def _said(worst: FindingEvent, n_workers: int) -> Said:
 
 
 class Loop(Protocol):
-    """What a gatherer needs of a tornado event loop."""
+    """The part of a tornado event loop that a gatherer needs."""
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> object:
         """Call something after some seconds; return what takes that back."""

@@ -44,7 +44,7 @@ _UCX_SWITCHES = ("enable_tcp_over_ucx", "enable_infiniband", "enable_nvlink", "e
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """What there is: of this machine, this process and Dask's configuration.
+    """Facts about this machine, this process and Dask's configuration.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Surroundings:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterPlan:
-    """What to start.
+    """The cluster that is to be started.
 
     Parameters
     ----------

@@ -217,7 +217,7 @@ class UvmListener(UCXXListener):
 
 
 class UvmBackend(UCXXBackend):
-    """What Dask asks for connectors and listeners.
+    """Gives Dask connectors and listeners.
 
     Raises
     ------

@@ -33,7 +33,7 @@ TURN_SECONDS = 1e-3
 
 
 class Turn:
-    """What a transfer asks after each step whether its turn is over."""
+    """Tells a transfer after each step whether its turn is over."""
 
     __slots__ = ("_began",)
 
@@ -79,7 +79,7 @@ async def in_turn(posted: Iterable[PostedMessage]) -> None:
 
 
 class Channel(Protocol):
-    """What the protocol needs of a transport.
+    """The part of a transport that the protocol needs.
 
     Buffers are host memory (the buffer protocol) or device memory
     (``__cuda_array_interface__``). They have to live until the awaitable is done.
@@ -91,7 +91,7 @@ class Channel(Protocol):
 
     @property
     def agreement(self) -> Agreement:
-        """What its ends have agreed on."""
+        """The agreement of its two ends."""
 
     def send(self, buffer: Any) -> PostedMessage:
         """Post the send of a message; done when the buffer may be used again."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What two ends of a connection tell each other, and what follows from it.
+"""The handshake: two ends of a connection tell each other how they receive.
 
 Dask's handshake carries one more entry, which stock peers ignore. A peer without it is a stock
 peer: everything is sent to it as distributed-ucxx would.

@@ -33,7 +33,7 @@ def process_id() -> bytes:
 
 
 class MemoryKind(Protocol):
-    """What is known of an address; see `rmm_uvm._lib.transfers.MemoryKind`."""
+    """The kind of memory at an address; see `rmm_uvm._lib.transfers.MemoryKind`."""
 
     @property
     def ipc_capable(self) -> bool:
@@ -215,7 +215,7 @@ def _machine() -> bytes:
 
 
 class Agreement:
-    """What both ends of a connection agreed on, for messages in either direction.
+    """The agreement of a connection's two ends, for messages in either direction.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory of a broken transfer stays until nobody can be reading or writing it any more.
+"""Keeps memory of a broken transfer until nobody can be reading or writing it any more.
 
 The peer may still be copying from it over NVLink, and would take whatever came next there for the
 data; copies of our own may still be queued on it. Nothing tells when the peer is done, since it

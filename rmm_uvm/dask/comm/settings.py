@@ -28,7 +28,7 @@ _FEWEST_CHUNKS = 2  # in each direction: one is filled or emptied while the othe
 
 @dataclasses.dataclass(frozen=True)
 class CommSettings:
-    """What can be set.
+    """The settings of communication.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class Staging:
 
     @functools.cached_property
     def slab(self) -> SharedSlab | None:
-        """What peers may copy its chunks from; None if they cannot."""
+        """The slab from which peers may copy its chunks; None if they cannot."""
         return find_slab(self.copies, self._chunks, self._process)
 
     def refuse_without_memory(self) -> None:

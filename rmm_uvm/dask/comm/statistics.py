@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What this process' transfers between workers have done so far.
+"""Counts of this process' transfers between workers.
 
 Bytes are of device frames only. "Staged": by way of the IPC pool. "Direct": from or into memory
 that CUDA IPC can export. "Overflow": managed memory on the wire path, which is slow; the fallback

@@ -115,7 +115,7 @@ _KINDS = tuple(FrameKind)  # by its number: calling the class takes ten times as
 
 
 class Header(NamedTuple):
-    """What a header says.
+    """The contents of a header.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Header(NamedTuple):
 
 
 class SlabOffer(NamedTuple):
-    """What a peer maps a slab with, to copy chunks from it.
+    """The facts with which a peer maps a slab, to copy chunks from it.
 
     Attributes
     ----------

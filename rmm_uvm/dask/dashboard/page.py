@@ -94,7 +94,7 @@ class WorkersTable:
 
 
 class TrafficLines:
-    """What all workers together move each way, over the last two minutes."""
+    """Lines of what all workers together moved each way in the last two minutes."""
 
     def __init__(self, scheduler: Any, history: History, **keywords: Any) -> None:
         self.history = history

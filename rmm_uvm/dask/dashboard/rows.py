@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on the dashboard's page, as plain text and fractions: pure functions.
+"""The rows of the dashboard's page, as plain text and fractions: pure functions.
 
 The template escapes it: names and messages come from workers. Does not cover drawing; see
 `rmm_uvm.dask.dashboard.page`.

@@ -84,7 +84,7 @@ async def _report(client: Any, timeout_seconds: float) -> ClusterReport:
 
 
 class ClusterReport(Presented):
-    """What the monitors of a cluster's workers saw.
+    """A report of what the monitors of a cluster's workers saw.
 
     Parameters
     ----------

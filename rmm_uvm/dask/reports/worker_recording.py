@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each worker recorded, gathered by a client from workers that may leave meanwhile.
+"""Gathers the recordings of workers, some of which may leave meanwhile.
 
 A worker sends at most about 1 MB; see `rmm_uvm.report.lighter`. Does not cover what is made of it;
 see `rmm_uvm.dask.reports.gathered`.
@@ -30,7 +30,7 @@ LEFT = "it left the cluster before it answered"
 
 @dataclasses.dataclass(frozen=True)
 class WorkerRecording:
-    """What one worker saw, or why that is not known.
+    """The recording of one worker, or why there is none.
 
     Parameters
     ----------

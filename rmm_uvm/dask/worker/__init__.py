@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on a Dask worker: its pool, its figures and its limits."""
+"""Runs on a Dask worker: its pool, its figures and its limits."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ NO_PRELOAD = "no preload rmm_uvm.dask (or no package) there"
 
 @dataclasses.dataclass(frozen=True)
 class WorkerFigures:
-    """What a worker tells of its device's memory, and of what it sent and received.
+    """Figures of a worker: its device's memory, and what it sent and received.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class FindingEvent:
 
     @property
     def text(self) -> str:
-        """What is the case and what to do, in one line."""
+        """The finding and its remedy, in one line."""
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
 
 

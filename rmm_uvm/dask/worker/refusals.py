@@ -121,7 +121,7 @@ _RMM_OPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class WorkerFacts:
-    """What matters of a worker's other settings.
+    """A worker's other settings, as far as they matter here.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def _ipc_pools() -> dict[int, int]:
 
 
 class CommCollector:
-    """What ``prometheus_client`` asks for figures: a custom collector.
+    """Gives ``prometheus_client`` figures: a custom collector.
 
     Parameters
     ----------

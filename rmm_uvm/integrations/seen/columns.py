@@ -208,7 +208,7 @@ def _place_of(buffer: Any) -> _Place:
 
 
 def _of_spillable(buffer: Any) -> tuple[int, int, int]:
-    """Of one that cuDF may spill: its ptr would bring it back."""
+    """Return the memory of a buffer that cuDF may spill: its ptr would bring it back."""
     owner, size, where = buffer.memory_info()
     return owner, size if where == "gpu" else 0, owner
 

@@ -117,7 +117,7 @@ class CupyArrays(Seam):
 
 
 class CupyKernels(Seam):
-    """What CuPy's own kernels are given.
+    """Sees the arrays that CuPy's own kernels are given.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def _nothing(*_args: Any, **_kwargs: Any) -> None:
 
 
 class _CallUses:
-    """What a call of CuPy uses, on its current stream where it names none."""
+    """The memory that a call of CuPy uses, on its current stream where it names none."""
 
     def __init__(self) -> None:
         self._arrays = ArrayUses()

@@ -136,7 +136,7 @@ def observe(residencies: Sequence[ManagedResidency]) -> Callable[[], None]:
 
 
 class LibcudfCalls:
-    """What Python gives libcudf, announced just before each call.
+    """Announces what Python gives libcudf, just before each call.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def wire_numba_launches(residencies: Sequence[ManagedResidency]) -> Wiring:
 
 
 class NumbaLaunches(Seam):
-    """What is given to Numba's kernels, announced just before each launch."""
+    """Announces what Numba's kernels are given, just before each launch."""
 
     def __init__(self, residencies: Sequence[ManagedResidency]) -> None:
         super().__init__(Announcer("Numba", residencies), {_DISPATCHER: self._attach})

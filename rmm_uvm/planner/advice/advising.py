@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What to set on a card, and why: pure functions over what replays saw.
+"""Decides which settings a card needs, and why: pure functions over what replays saw.
 
 No advice is slower than the defaults in its own replay. Where nothing is faster, the defaults are
 the advice.
@@ -49,7 +49,7 @@ _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of t
 
 
 class AdviceFacts(NamedTuple):
-    """What advice is given on, sizes in bytes.
+    """The facts on which advice rests, sizes in bytes.
 
     Attributes
     ----------

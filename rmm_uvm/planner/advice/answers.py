@@ -33,7 +33,7 @@ _SPREAD = (
 
 
 class AnswerFacts(NamedTuple):
-    """What the answers are about, sizes in bytes.
+    """The facts on which the answers rest, sizes in bytes.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ _WORTH_TELLING = 0.95  # of the memory: a way that needs more than that is not t
 
 @dataclass(frozen=True)
 class Around:
-    """What all cards of a plan share.
+    """Facts that all cards of a plan share.
 
     Attributes
     ----------

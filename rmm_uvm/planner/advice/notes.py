@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What to know when reading a plan: whence its times come, and what was assumed."""
+"""Notes for readers of a plan: whence its times come, and what was assumed."""
 
 from __future__ import annotations
 

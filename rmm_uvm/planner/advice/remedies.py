@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What would have helped a run: its recording, done again in other ways on a model of its card.
+"""Finds what would have helped a run: its recording, done again in other ways.
 
 Pure but for what tries. Each remedy that saves enough is a finding, with the times that say so.
 Lines and what they allocate are found by `rmm_uvm.planner.advice.line_hints`.
@@ -82,7 +82,7 @@ class AsItRan(NamedTuple):
 
 
 class Tries(Protocol):
-    """What does a run again: `rmm_uvm.planner.trials.pool_trial.PoolTrial.announced`."""
+    """Does a run again: `rmm_uvm.planner.trials.pool_trial.PoolTrial.announced`."""
 
     def __call__(
         self,

@@ -56,7 +56,7 @@ class Tried(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What is advised after all.
+    """The settings that are advised after all.
 
     Attributes
     ----------

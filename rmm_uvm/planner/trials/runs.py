@@ -60,7 +60,7 @@ ShowProgress: TypeAlias = Callable[[PlanProgress], None]
 
 
 class Replay(Protocol):
-    """What replays a workload: `rmm_uvm.planner.trials.replaying.replay`, or a test's."""
+    """Replays a workload: `rmm_uvm.planner.trials.replaying.replay`, or a test's function."""
 
     def __call__(
         self,

@@ -13,7 +13,7 @@ __all__ = ["ShadowStatistics"]
 
 @dataclasses.dataclass(frozen=True)
 class ShadowStatistics:
-    """What a torch program took on a simulated device until now, or between two moments.
+    """Statistics of a torch program on a simulated device until now, or between two moments.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ShadowStatistics:
 
     @property
     def mean_used_bytes(self) -> float:
-        """What a kernel uses on average; 0 without kernels."""
+        """The bytes that a kernel uses on average; 0 without kernels."""
         return self.used_bytes / self.kernels if self.kernels else 0.0
 
     def since(self, earlier: ShadowStatistics) -> ShadowStatistics:

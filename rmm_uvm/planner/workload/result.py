@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What one replay of a workload gives: times, bytes, stages, a timeline.
+"""Results of one replay of a workload: times, bytes, stages, a timeline.
 
 Does not cover: what follows from several of them (`rmm_uvm.planner.plan`).
 """
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """Where a replay ended because neither device nor host could hold the pages.
+    """The point where a replay ended because neither device nor host could hold the pages.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class OutOfMemory:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What one stage moved, all its runs added up; sizes in bytes, time in seconds."""
+    """Traffic of one stage, all its runs added up; sizes in bytes, time in seconds."""
 
     name: str
     migration_seconds: float
@@ -138,7 +138,7 @@ class ReplayResult:
 
 @dataclass(frozen=True)
 class PacedFigures:
-    """What kernels took, of a whole trace or of a stage.
+    """Times and bytes of kernels, of a whole trace or of a stage.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ _FIGURES = tuple(one.name for one in fields(PacedFigures))
 
 @dataclass(frozen=True)
 class PacedReplay(PacedFigures):
-    """What a whole trace took, with its stages.
+    """Times and bytes of a whole trace, with its stages.
 
     Attributes
     ----------

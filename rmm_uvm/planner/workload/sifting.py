@@ -103,7 +103,7 @@ class Sieve:
 
     @property
     def remarks(self) -> list[str]:
-        """What was passed over, a line each."""
+        """Remarks on what was passed over, a line each."""
         return [
             f"{one.what}: {one.count} (the first is {self._unit} {one.first})"
             for one in (self._unknown, self._strays, self._failed, self._set_back)

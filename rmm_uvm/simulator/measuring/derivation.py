@@ -66,7 +66,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class PrefetchCost:
-    """What is known of a prefetch before its ramp is.
+    """The cost of a prefetch, as far as it is known before its ramp is.
 
     Attributes
     ----------

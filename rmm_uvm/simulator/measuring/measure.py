@@ -35,7 +35,7 @@ _DEFAULT_BASE = "h200-pcie5"
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, and the machine that follows from it.
+    """Measured figures, and the machine that follows from them.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What measuring needs of a device: the seam between the procedure and a GPU.
+"""The seam between measuring and a GPU.
 
 Covers the operations and a clock. Does not say what is done with them
 (`rmm_uvm.simulator.measuring.procedure`). `rmm_uvm.simulator.measuring.gpu.GpuWorkbench` is the

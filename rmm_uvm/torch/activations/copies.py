@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What stands for a tensor that autograd keeps: the tensor, or a copy of its storage on the host.
+"""Stand-ins for tensors that autograd keeps: the tensor, or a copy of its storage on the host.
 
 Covers what they consist of, and how much is where. When they are made and move is
 `copied_activations`.
@@ -24,7 +24,7 @@ Key = tuple[int, int, int]
 
 
 class State(enum.Enum):
-    """Where the contents of a copy are."""
+    """The place where the contents of a copy are."""
 
     LEAVING = "on the device still; the copy may be under way"
     AWAY = "on the host"
@@ -113,7 +113,7 @@ class Copy:
 
 
 class Kept:
-    """What the hooks hand to autograd for one tensor: the tensor, or its copy and its shape.
+    """The value that hooks hand to autograd for one tensor: the tensor, or its copy and its shape.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a qu
 
 
 class ActivationDemand:
-    """What a round needs past a budget.
+    """The demand of a round past a budget.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ class ActivationDemand:
 
     @property
     def room_bytes(self) -> int:
-        """What may live on the device at a look."""
+        """The bytes that may live on the device at a look."""
         return self._budget_bytes - self._margin_bytes
 
     @property
     def excess_bytes(self) -> int:
-        """What is to be computed again: so much that an eighth of the budget is free.
+        """The bytes that are to be computed again, so that an eighth of the budget is free.
 
         Torch puts things where there is room for each of them: more than what lives is in use in
         turn, and what does not fit of that is dropped and put there anew in each round.

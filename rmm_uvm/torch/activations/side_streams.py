@@ -40,7 +40,7 @@ def staging_bytes_of(budget_bytes: int) -> int:
 
 
 class SideStreams(Protocol):
-    """What copies need of a device. Nothing but `host_buffer` and `finish` may wait for it.
+    """A device, as far as copies need it. Nothing but `host_buffer` and `finish` may wait for it.
 
     Streams of the program are handles. Copies of a side are in the order of the calls.
 

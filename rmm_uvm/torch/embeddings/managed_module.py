@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What both managed embeddings have in common: a table, and torch's module around it."""
+"""The base of both managed embeddings: a table, and torch's module around it."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class ManagedModule(torch.nn.Module):
 
     @property
     def sample_every(self) -> int:
-        """Of so many batches one is counted. Set it to 1 to learn an order from fewer batches."""
+        """One of so many batches is counted. Set it to 1 to learn an order from fewer batches."""
         return self._table.sample_every
 
     @sample_every.setter

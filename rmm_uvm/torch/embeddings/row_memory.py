@@ -132,7 +132,7 @@ class RowMemory:
 
     @property
     def driver(self) -> UvmDriver:
-        """Of the pool."""
+        """The driver of the pool."""
         return self.pool.driver
 
     @property

@@ -172,7 +172,7 @@ def _shape(tensor: torch.Tensor | None) -> tuple[int, ...] | None:
 
 
 class Structure:
-    """What a module was like; tells quickly that it is still so.
+    """The structure of a module when it was seen; tells quickly that it is still so.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class _Randomness(NamedTuple):
 
 
 class Before:
-    """What could be seen of a module and its arguments before a call.
+    """The state of a module and its arguments before a call, as far as it can be seen.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def _told_of(value: Any, depth: int, seen: set[int] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a trial.
+    """The result of a trial.
 
     Parameters
     ----------

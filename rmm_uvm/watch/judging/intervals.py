@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What happened between two samples of one device, as plain figures.
+"""Figures of the time between two samples of one device.
 
 Does not cover what follows from them, see `rmm_uvm.watch.judging.policy`.
 """

@@ -177,7 +177,7 @@ class EvictingStretch(NamedTuple):
 
 
 class BudgetLook(NamedTuple):
-    """What a budget had counted at one moment.
+    """The counts of a budget at one moment.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class BudgetLook(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """What the policy remembers of one device; begin with the default.
+    """The memory of the policy about one device; begin with the default.
 
     Parameters
     ----------

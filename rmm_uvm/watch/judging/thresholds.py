@@ -52,7 +52,7 @@ _REPEAT_VARIABLE = "RMM_UVM_WARN_REPEAT_SECONDS"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """What a figure must exceed to become a finding, and fall below to be found again.
+    """Levels that a figure must exceed to become a finding, and fall below to be found again.
 
     Every kind has a threshold, ``> 0``; None switches the kind off.
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What RMM's chain on a device is, and keeping a sampler informed of it.
+"""Looks at RMM's chain on a device, and keeps a sampler informed of it.
 
 Covers any chain that RMM's Python side knows: ours, RMM's own resources, mixtures. Does not cover
 resources that C++ code installed behind Python's back.

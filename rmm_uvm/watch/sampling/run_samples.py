@@ -55,7 +55,7 @@ class RunSamples:
 
     @property
     def sampler(self) -> Sampler | None:
-        """What takes samples; None after `keep`."""
+        """The sampler; None after `keep`."""
         return self._sampler
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can be watched of a device, and why the rest cannot.
+"""Tells what can be watched of a device, and why the rest cannot.
 
 Covers finding devices and opening their drivers. Does not cover reading them; the compiled sampler
 does.

@@ -45,7 +45,7 @@ _MOST_BYTES = 1 << 20  # of one file; a real one has a few KiB
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """What one monitor published last.
+    """The figures that one monitor published last.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class MetricsServer:
 
     @property
     def url(self) -> str:
-        """Where the figures are."""
+        """The address of the figures."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/metrics"
 

@@ -71,7 +71,7 @@ _BUDGET_LEVELS = {
 
 
 class WatchingMonitor(Protocol):
-    """What is read of a `rmm_uvm.monitor`."""
+    """The part of a `rmm_uvm.monitor` that is read."""
 
     @property
     def devices(self) -> Sequence[RecordedDevice]:
@@ -79,18 +79,18 @@ class WatchingMonitor(Protocol):
 
     @property
     def sources(self) -> Mapping[str, Availability]:
-        """Where figures come from, by name."""
+        """The sources of figures, by name."""
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What was found."""
+        """The findings."""
 
     def snapshot(self, device: int | None = None) -> Snapshot:
         """Return totals and levels of a device, now; raises `UvmError` when it does not run."""
 
 
 class StartedMonitor(Protocol):
-    """What is done with a monitor that a server starts."""
+    """The part of a monitor that a server starts and stops."""
 
     def start(self) -> object:
         """Begin to watch."""
