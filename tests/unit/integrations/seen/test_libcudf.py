@@ -314,9 +314,33 @@ class Told:
     def __init__(self, *, all_present: bool) -> None:
         self.all_present = all_present
         self.made: list[tuple[int, int, int]] = []
+        self.only_read: list[bool] = []
+
+    def touch_all(self, _uses: Any, _stream: int, only_read: bool) -> None:
+        self.only_read.append(only_read)
 
     def note_made(self, uses: Any) -> None:
         self.made += uses
+
+
+def copy_range_in_place(*given: Any) -> tuple[Any, ...]:
+    return given
+
+
+def test_only_what_writes_in_place_is_announced_to_be_written(
+    monkeypatch: pytest.MonkeyPatch, mr: Any
+) -> None:
+    plc = play(monkeypatch)
+    plc.copying.copy_range_in_place = copy_range_in_place
+    told = Told(all_present=False)
+    calls = LibcudfCalls([told])  # type: ignore[list-item]
+    calls.attach_when_imported()
+    column = column_of(mr, 2 * MIB)
+    plc.copying.gather(column, None)
+    assert told.only_read == [True]  # the host may keep its copy of it
+    plc.copying.copy_range_in_place(column, None)
+    assert told.only_read == [True, False]
+    calls.detach()
 
 
 @pytest.mark.parametrize("all_present", [False, True])
