@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import msgpack
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,6 +75,14 @@ def test_fields_of_another_version_are_passed_over() -> None:
     del sent["ipc_pool_bytes"]
 
     assert received(sent) == dataclasses.replace(FULL, ipc_pool_bytes=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("comm", {"sent_staged_bytes": "three"}), ("missing", {"counters": 3})]
+)
+def test_mapping_with_values_of_another_type_is_passed_over(name: str, value: Any) -> None:
+    empty = getattr(WorkerFigures(), name)
+    assert received({**FULL.to_dict(), name: value}) == dataclasses.replace(FULL, **{name: empty})
 
 
 @given(st.dictionaries(st.sampled_from([f.name for f in dataclasses.fields(FULL)]), anything))
