@@ -147,7 +147,7 @@ class Processes:
     """Runs a script for each request in a process of its own, one after the other.
 
     Where modules are named, the next process begins meanwhile, imports them and waits for its
-    request: 7 s of a device's time for torch. They may not touch the device when they are imported.
+    request, so that no device waits for imports. Importing them may not touch the device.
 
     Parameters
     ----------
